@@ -1,0 +1,3 @@
+//! How a caller proves who they are.
+pub mod principal;
+pub use principal::Principal;

@@ -1,0 +1,277 @@
+//! The checked, ready-to-use configuration that the rest of the crate reads.
+//!
+//! Two forms exist, as in a parser: `file` holds the YAML as people write it, this page what it
+//! means. Only `Config::load` and `Config::parse` turn one into the other, and they report
+//! every problem at once. Nothing here is half valid: a `Config` can be served as it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::HeaderMap;
+use url::Url;
+
+/// Everything that one gateway process is told.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where the gateway listens.
+    pub listen: SocketAddr,
+    /// What clients see, without a trailing slash. Every absolute URL that the gateway writes
+    /// starts with it, whatever `Host` a client sends.
+    pub public_url: PublicUrl,
+    /// The servers behind the gateway, by the name in their path `/mcp/{server}`.
+    pub servers: BTreeMap<ServerName, Arc<Server>>,
+    /// Who gets in.
+    pub access: Access,
+    /// What one may ask of the gateway, and what it keeps for them.
+    pub limits: Limits,
+    /// How long things may take.
+    pub timeouts: Timeouts,
+    /// How long and how many legacy sessions live.
+    pub sessions: Sessions,
+    /// Names that a `Host` header may carry (lower case, without port), beside those that the
+    /// bind address and `public_url` give.
+    pub allowed_hosts: Vec<String>,
+    /// Origins of web pages that may call the gateway, exactly as browsers send them.
+    pub allowed_origins: Vec<String>,
+    /// Where decisions are recorded; `None` switches the audit log off.
+    pub audit: Option<AuditLog>,
+}
+
+/// The public base URL in its canonical form: scheme and host lower case, no trailing slash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicUrl(pub(crate) String);
+
+/// A server's name: 1 to 64 of `a-z A-Z 0-9 - _ .`, starting with a letter or digit, as in `/mcp/{server}`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServerName(pub(crate) Arc<str>);
+
+/// One MCP server behind the gateway.
+#[derive(Clone)]
+pub struct Server {
+    /// Its name in the path and in the audit log.
+    pub name: ServerName,
+    /// Its Streamable HTTP endpoint.
+    pub url: Url,
+    /// Headers sent to it with every request; values are marked sensitive and never shown.
+    pub headers: HeaderMap,
+    /// What all callers together may ask of it.
+    pub limits: RateLimits,
+}
+
+/// Who gets in.
+#[derive(Clone, Debug)]
+pub enum Access {
+    /// No `auth` in the file: loopback only, everybody is the principal `local`.
+    Local,
+    /// `auth: open`: anybody; each session is its own anonymous principal.
+    Open,
+    /// Tokens of the listed issuers, and the listed API keys.
+    Required(Auth),
+}
+
+/// The credentials that give access.
+#[derive(Clone, Debug, Default)]
+pub struct Auth {
+    /// OAuth authorization servers whose access tokens are accepted.
+    pub issuers: Vec<Issuer>,
+    /// Keys for programs that can't log in.
+    pub api_keys: Vec<ApiKey>,
+}
+
+/// An OAuth authorization server.
+#[derive(Clone, Debug)]
+pub struct Issuer {
+    /// The exact `iss` of its tokens.
+    pub issuer: String,
+    /// Where its signing keys are found.
+    pub keys: KeySource,
+    /// Token audiences accepted from it; empty: each server's own, `public_url` + `/mcp/{name}`.
+    /// One that is the endpoint of a server opens that server alone, any other opens all.
+    pub audiences: Vec<String>,
+}
+
+/// Where an issuer's JWKS is found.
+#[derive(Clone, Debug)]
+pub enum KeySource {
+    /// Through the issuer's metadata (RFC 8414, then OpenID Connect Discovery).
+    Discovery,
+    /// At this URL.
+    Url(Url),
+    /// In this file, read at start.
+    File(PathBuf),
+}
+
+/// An API key: a name and the SHA-256 of the key; the key itself is never stored.
+#[derive(Clone)]
+pub struct ApiKey {
+    /// Its name in the audit log; the principal is `key:<name>`.
+    pub name: String,
+    /// SHA-256 of the key's bytes.
+    pub sha256: [u8; 32],
+    /// The servers it opens; `None`: every one.
+    pub servers: Option<BTreeSet<ServerName>>,
+}
+
+/// A rate with a burst, and a number of calls at once. `None` is unlimited.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RateLimits {
+    /// How many requests in how much time, refilled evenly.
+    pub requests: Option<Rate>,
+    /// How many calls may run at once.
+    pub concurrent: Option<NonZeroU32>,
+}
+
+/// `20/s` with a burst: one request every `period`, at most `burst` saved up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// The time that refills one request.
+    pub period: Duration,
+    /// How many may come at once; by default as many as the rate names.
+    pub burst: NonZeroU32,
+}
+
+/// What one may ask of the gateway, and what it keeps for them. `None` is unlimited.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// What one principal may do, over all servers.
+    pub per_principal: PrincipalLimits,
+    /// Bytes of one request body (default 4 MiB).
+    pub body: Option<usize>,
+    /// Bytes of one message from a server: a JSON answer, or one event of a stream (default 16 MiB).
+    pub message: Option<usize>,
+    /// Event streams that one session may have open at once (default 64).
+    pub streams: Option<usize>,
+    /// Messages kept for a client that has no stream open; the oldest notice goes first (default 64).
+    pub buffer: usize,
+    /// Client connections at once (default 10 000).
+    pub connections: Option<usize>,
+    /// How a limit is answered.
+    pub answer: LimitAnswer,
+}
+
+/// What one principal may do.
+#[derive(Clone, Debug)]
+pub struct PrincipalLimits {
+    /// Rate and concurrency over all servers.
+    pub rates: RateLimits,
+    /// Legacy sessions at once (default 50).
+    pub sessions: Option<usize>,
+    /// Questions that may wait for the principal's answer at once (default 16).
+    pub questions: Option<usize>,
+}
+
+/// How a limit is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum LimitAnswer {
+    /// A JSON-RPC error in an HTTP 200: what every official SDK survives.
+    #[default]
+    JsonRpc,
+    /// HTTP 429 with `Retry-After`, and the same JSON-RPC error as its body.
+    Http,
+}
+
+/// How long things may take. Each one ends in a defined answer.
+#[derive(Clone, Debug)]
+pub struct Timeouts {
+    /// To connect to a server (default 5 s).
+    pub connect: Duration,
+    /// For a call, not counting the time in which a person thinks (default 15 min).
+    pub call: Duration,
+    /// For a person's answer (default 10 min).
+    pub question: Duration,
+    /// How long a question waits for a stream that can carry it to its client (default 10 s).
+    pub stream: Duration,
+    /// For running calls to end at shutdown (default 20 s).
+    pub shutdown: Duration,
+    /// Between two keep-alive comments on an open stream (default 15 s).
+    pub keep_alive: Duration,
+}
+
+/// How long and how many legacy sessions live.
+#[derive(Clone, Debug)]
+pub struct Sessions {
+    /// A session without a request, an answer or an open stream ends after this (default 30 min).
+    pub idle: Duration,
+    /// Sessions at once, over all principals (default 10 000).
+    pub max: Option<usize>,
+}
+
+/// Where decisions are recorded.
+#[derive(Clone, Debug)]
+pub struct AuditLog {
+    /// The file, JSON Lines, appended to.
+    pub file: PathBuf,
+    /// What happens when records come faster than the disk takes them, or it takes none.
+    pub when_full: WhenFull,
+}
+
+/// What happens when the audit log takes no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum WhenFull {
+    /// Requests wait.
+    #[default]
+    Block,
+    /// Requests are refused with an error.
+    Refuse,
+    /// Records are dropped and counted; the count becomes a record when there is room again.
+    Drop,
+}
+
+impl ServerName {
+    /// The name as written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ServerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::borrow::Borrow<str> for ServerName {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl PublicUrl {
+    /// The URL without a trailing slash.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The endpoint of a server, which is also its resource identifier (RFC 9728) and its default
+    /// token audience: `<public_url>/mcp/<name>`.
+    pub fn endpoint(&self, server: &ServerName) -> String {
+        format!("{}/mcp/{server}", self.0)
+    }
+}
+
+impl fmt::Display for PublicUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("name", &self.name)
+            .field("url", &self.url.as_str())
+            .field("headers", &self.headers.keys().collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ApiKey").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,1 @@
+//! Rate and concurrency limits per server and per principal.

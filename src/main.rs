@@ -1,0 +1,2 @@
+//! The `contraflow` command.
+fn main() {}

@@ -1,0 +1,126 @@
+//! The one outgoing HTTP client: pools, TLS, no redirects, no decompression, no invented headers.
+//!
+//! Servers, key sets and (later) webhooks are all reached through it, so that time limits and size
+//! limits exist once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls_platform_verifier::BuilderVerifierExt as _;
+
+/// An HTTP client for one server or issuer, with a pool of its own.
+#[derive(Clone, Debug)]
+pub struct HttpClient {
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+}
+
+/// Why no answer came.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// No connection, so surely nothing was sent.
+    #[error("could not connect")]
+    Connect(#[source] hyper_util::client::legacy::Error),
+    /// The connection broke: what was sent may have been acted on.
+    #[error("the connection broke")]
+    Broken(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The time ran out.
+    #[error("no answer within {0:?}")]
+    Timeout(Duration),
+    /// The answer is larger than it may be.
+    #[error("the answer is larger than {0} bytes")]
+    TooLarge(usize),
+}
+
+/// Time after which an unused connection is closed. Common servers close theirs after 5 s; a
+/// request written into a closing connection is lost, and must not be sent twice.
+const POOL_IDLE: Duration = Duration::from_secs(4);
+
+impl HttpClient {
+    /// Makes a client that gives up connecting after `connect`.
+    ///
+    /// # Errors
+    /// When the system's certificate store can't be read.
+    pub fn new(connect: Duration) -> Result<Self, rustls::Error> {
+        let mut http = HttpConnector::new();
+        http.enforce_http(false);
+        http.set_nodelay(true);
+        http.set_connect_timeout(Some(connect));
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let tls = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_platform_verifier()?
+            .with_no_client_auth();
+        let https = hyper_rustls::HttpsConnectorBuilder::new()
+            .with_tls_config(tls)
+            .https_or_http()
+            .enable_http1()
+            .enable_http2()
+            .wrap_connector(http);
+        let client = Client::builder(TokioExecutor::new())
+            .pool_idle_timeout(POOL_IDLE)
+            .pool_timer(TokioTimer::new())
+            .build(https);
+        Ok(Self { client })
+    }
+
+    /// Sends a request and waits for the head of the answer, however long that takes.
+    ///
+    /// # Errors
+    /// [`ClientError::Connect`] when surely nothing was sent, [`ClientError::Broken`] otherwise.
+    pub async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, ClientError> {
+        self.client.request(request).await.map_err(|error| {
+            if error.is_connect() { ClientError::Connect(error) } else { ClientError::Broken(Box::new(error)) }
+        })
+    }
+
+    /// Sends a request and reads the whole answer, bounded in time and size.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send), and when the time or the size is exceeded.
+    pub async fn fetch(
+        &self,
+        request: Request<Full<Bytes>>,
+        within: Duration,
+        limit: usize,
+    ) -> Result<Response<Bytes>, ClientError> {
+        let fetch = async {
+            let (head, body) = self.send(request).await?.into_parts();
+            Ok(Response::from_parts(head, read(body, limit).await?))
+        };
+        tokio::time::timeout(within, fetch).await.map_err(|_| ClientError::Timeout(within))?
+    }
+}
+
+/// Reads a body of at most `limit` bytes.
+///
+/// # Errors
+/// [`ClientError::TooLarge`] beyond that, [`ClientError::Broken`] when the connection breaks.
+pub async fn read(mut body: Incoming, limit: usize) -> Result<Bytes, ClientError> {
+    let mut first = Bytes::new();
+    let mut all = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| ClientError::Broken(Box::new(error)))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if first.len() + all.len() + data.len() > limit {
+            return Err(ClientError::TooLarge(limit));
+        }
+        // Most answers are one frame: that one is passed on without a copy.
+        if first.is_empty() && all.is_empty() {
+            first = data;
+            continue;
+        }
+        if all.is_empty() {
+            all.extend_from_slice(&std::mem::take(&mut first));
+        }
+        all.extend_from_slice(&data);
+    }
+    Ok(if all.is_empty() { first } else { all.freeze() })
+}

@@ -1,0 +1,2 @@
+//! The servers behind the gateway and how they are reached.
+pub mod client;
