@@ -1,1 +1,3 @@
 //! The command line: a file a command.
+
+pub mod audit;

@@ -1,0 +1,589 @@
+//! What one line of the audit log says: who did what, where, how it ended.
+//!
+//! # Invariants
+//! - There is no place for a value: neither arguments nor answers, only names, kinds and numbers.
+//!   Reasons are words of the gateway (`&'static str`), never text from the wire.
+//! - Every text from outside is cut to [`TEXT_MAX`] bytes, and lists to [`NAMES_MAX`] names, so a
+//!   record has a largest size ([`super::chain::LINE_MAX`]).
+//! - A URL is kept as its host only, a resource URI without user info, query and fragment: that
+//!   is where secrets travel.
+
+use std::fmt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Serialize, Serializer};
+use time::OffsetDateTime;
+
+use crate::auth::Principal;
+use crate::config::ServerName;
+
+/// Bytes of one text in a record; what is longer ends in `…`.
+pub const TEXT_MAX: usize = 256;
+
+/// Field names of a form that are recorded; one more name, `…`, stands for the others.
+pub const NAMES_MAX: usize = 32;
+
+/// One line of the audit log, before it has its place in the chain.
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+/// use contraflow::auth::Principal;
+/// use contraflow::telemetry::audit::{Outcome, Record};
+///
+/// let _record = Record::call(SystemTime::UNIX_EPOCH)
+///     .principal(&Principal::api_key("ci"))
+///     .method("tools/call")
+///     .target("book_table")
+///     .outcome(Outcome::Ok)
+///     .duration(Duration::from_millis(12));
+/// ```
+#[derive(Clone, Debug, Serialize)]
+#[must_use]
+pub struct Record {
+    #[serde(serialize_with = "rfc3339")]
+    time: SystemTime,
+    #[serde(rename = "type")]
+    kind: Kind,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "identity")]
+    principal: Option<Principal>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name")]
+    server: Option<ServerName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<Text>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request: Option<Text>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    method: Option<Text>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<Text>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    question: Option<Question>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    action: Option<Action>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<Outcome>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waited_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    count: Option<u64>,
+}
+
+/// What happened: the `type` of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+enum Kind {
+    #[serde(rename = "gateway.started")]
+    GatewayStarted,
+    #[serde(rename = "gateway.stopped")]
+    GatewayStopped,
+    #[serde(rename = "session.opened")]
+    SessionOpened,
+    #[serde(rename = "session.closed")]
+    SessionClosed,
+    #[serde(rename = "call")]
+    Call,
+    #[serde(rename = "question.asked")]
+    QuestionAsked,
+    #[serde(rename = "question.answered")]
+    QuestionAnswered,
+    #[serde(rename = "answer.ignored")]
+    AnswerIgnored,
+    #[serde(rename = "refused")]
+    Refused,
+    #[serde(rename = "audit.gap")]
+    Gap,
+}
+
+/// What the answer to a question was; never what it said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Action {
+    /// The person agreed (elicitation).
+    Accept,
+    /// The person said no (elicitation).
+    Decline,
+    /// The person closed the form (elicitation).
+    Cancel,
+    /// A result, of a question that is no elicitation.
+    Result,
+    /// A JSON-RPC error.
+    Error,
+}
+
+/// How something ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// With a result.
+    Ok,
+    /// With an error of the other side.
+    Error,
+    /// The gateway said no.
+    Refused,
+    /// Nobody answered in time.
+    Timeout,
+    /// One side cancelled it.
+    Cancelled,
+    /// The one who should have answered is gone.
+    Lost,
+}
+
+/// How an elicitation asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Mode {
+    Form,
+    Url,
+}
+
+/// The question that a record is about.
+#[derive(Clone, Debug, Serialize)]
+#[must_use]
+pub struct Question {
+    id: Text,
+    method: Text,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<Mode>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host: Option<Text>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    fields: Vec<Text>,
+}
+
+impl Question {
+    /// A question by the id that its server gave it (the JSON text of the id) and its method.
+    pub fn new(id: &str, method: &str) -> Self {
+        Self {
+            id: Text::new(id),
+            method: Text::new(method),
+            mode: None,
+            host: None,
+            fields: vec![],
+        }
+    }
+
+    /// It asks in form mode for the fields with these names.
+    pub fn form<'a>(mut self, fields: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut names = fields.into_iter();
+        self.mode = Some(Mode::Form);
+        self.fields = names.by_ref().take(NAMES_MAX).map(Text::new).collect();
+        if names.next().is_some() {
+            self.fields.push(Text::new("…"));
+        }
+        self
+    }
+
+    /// It asks in URL mode to open this address, of which only the host is kept.
+    pub fn url(mut self, url: &str) -> Self {
+        self.mode = Some(Mode::Url);
+        self.host = url::Url::parse(url)
+            .ok()
+            .and_then(|url| url.host_str().map(Text::new));
+        self
+    }
+}
+
+impl Record {
+    /// The gateway serves.
+    pub fn gateway_started(at: SystemTime) -> Self {
+        Self::new(at, Kind::GatewayStarted)
+    }
+
+    /// The gateway has stopped serving.
+    pub fn gateway_stopped(at: SystemTime) -> Self {
+        Self::new(at, Kind::GatewayStopped)
+    }
+
+    /// A session exists.
+    pub fn session_opened(at: SystemTime) -> Self {
+        Self::new(at, Kind::SessionOpened)
+    }
+
+    /// A session is over; `reason` says why.
+    pub fn session_closed(at: SystemTime) -> Self {
+        Self::new(at, Kind::SessionClosed)
+    }
+
+    /// A client's request has ended: one record for each.
+    pub fn call(at: SystemTime) -> Self {
+        Self::new(at, Kind::Call)
+    }
+
+    /// A server's question was given to its client.
+    pub fn question_asked(at: SystemTime) -> Self {
+        Self::new(at, Kind::QuestionAsked)
+    }
+
+    /// A server has its answer, whoever gave it: the client, a refusal, the clock, teardown.
+    pub fn question_answered(at: SystemTime) -> Self {
+        Self::new(at, Kind::QuestionAnswered)
+    }
+
+    /// An answer changed nothing: late, given before, to an unknown question, or not this caller's.
+    pub fn answer_ignored(at: SystemTime) -> Self {
+        Self::new(at, Kind::AnswerIgnored)
+    }
+
+    /// Something was refused before it became a call: login, limit, form of the message, session.
+    pub fn refused(at: SystemTime) -> Self {
+        Self::new(at, Kind::Refused)
+    }
+
+    /// Records are missing here.
+    pub(super) fn gap(at: SystemTime, reason: &'static str) -> Self {
+        Self::new(at, Kind::Gap).reason(reason)
+    }
+
+    fn new(at: SystemTime, kind: Kind) -> Self {
+        Self {
+            time: at,
+            kind,
+            principal: None,
+            server: None,
+            session: None,
+            request: None,
+            method: None,
+            target: None,
+            question: None,
+            action: None,
+            outcome: None,
+            reason: None,
+            code: None,
+            status: None,
+            duration_ms: None,
+            waited_ms: None,
+            bytes: None,
+            count: None,
+        }
+    }
+
+    /// Who.
+    pub fn principal(mut self, principal: &Principal) -> Self {
+        self.principal = Some(principal.clone());
+        self
+    }
+
+    /// Which server.
+    pub fn server(mut self, server: &ServerName) -> Self {
+        self.server = Some(server.clone());
+        self
+    }
+
+    /// Which session, by its tag: a few digits of the SHA-256 of its id, never the id.
+    pub fn session(mut self, tag: &str) -> Self {
+        self.session = Some(Text::new(tag));
+        self
+    }
+
+    /// The correlation id that all records of one request share.
+    pub fn request(mut self, id: &str) -> Self {
+        self.request = Some(Text::new(id));
+        self
+    }
+
+    /// The JSON-RPC method.
+    pub fn method(mut self, method: &str) -> Self {
+        self.method = Some(Text::new(method));
+        self
+    }
+
+    /// The name of the tool or prompt.
+    pub fn target(mut self, name: &str) -> Self {
+        self.target = Some(Text::new(name));
+        self
+    }
+
+    /// The URI of the resource; user info, query and fragment are cut off.
+    pub fn resource(mut self, uri: &str) -> Self {
+        self.target = Some(Text::new(&without_secrets(uri)));
+        self
+    }
+
+    /// The question that this is about.
+    pub fn question(mut self, question: Question) -> Self {
+        self.question = Some(question);
+        self
+    }
+
+    /// What the answer was.
+    pub fn action(mut self, action: Action) -> Self {
+        self.action = Some(action);
+        self
+    }
+
+    /// How it ended.
+    pub fn outcome(mut self, outcome: Outcome) -> Self {
+        self.outcome = Some(outcome);
+        self
+    }
+
+    /// Why, in one token of the gateway: `wrong_audience`, `idle`, `duplicate`.
+    pub fn reason(mut self, token: &'static str) -> Self {
+        self.reason = Some(token);
+        self
+    }
+
+    /// The JSON-RPC error code.
+    pub fn code(mut self, code: i64) -> Self {
+        self.code = Some(code);
+        self
+    }
+
+    /// The HTTP status that the client got.
+    pub fn status(mut self, status: u16) -> Self {
+        self.status = Some(status);
+        self
+    }
+
+    /// How long it took, all in all; recorded in milliseconds.
+    pub fn duration(mut self, duration: Duration) -> Self {
+        self.duration_ms = Some(milliseconds(duration));
+        self
+    }
+
+    /// How long a person thought about it; recorded in milliseconds.
+    pub fn waited(mut self, waited: Duration) -> Self {
+        self.waited_ms = Some(milliseconds(waited));
+        self
+    }
+
+    /// How many bytes it had.
+    pub fn bytes(mut self, bytes: u64) -> Self {
+        self.bytes = Some(bytes);
+        self
+    }
+
+    /// How many records a gap stands for.
+    pub(super) fn count(mut self, count: u64) -> Self {
+        self.count = Some(count);
+        self
+    }
+}
+
+/// A text of at most [`TEXT_MAX`] bytes.
+#[derive(Clone, Serialize)]
+#[serde(transparent)]
+struct Text(Box<str>);
+
+impl Text {
+    fn new(text: &str) -> Self {
+        Self(capped(text).into())
+    }
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+fn capped(text: &str) -> std::borrow::Cow<'_, str> {
+    const MARK: &str = "…";
+    if text.len() <= TEXT_MAX {
+        return text.into();
+    }
+    let end = text.floor_char_boundary(TEXT_MAX - MARK.len());
+    let (kept, _) = text.split_at(end);
+    format!("{kept}{MARK}").into()
+}
+
+/// A URI up to its query or fragment, without what stands before an `@` in its authority.
+fn without_secrets(uri: &str) -> String {
+    let path = uri.split(['?', '#']).next().unwrap_or_default();
+    let Some((scheme, rest)) = path.split_once("://") else {
+        return path.to_owned();
+    };
+    let (authority, tail) = rest
+        .find('/')
+        .map_or((rest, ""), |slash| rest.split_at(slash));
+    let host = authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, host)| host);
+    format!("{scheme}://{host}{tail}")
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// RFC 3339 in UTC with six digits of a second, so that records sort as text.
+fn rfc3339<S: Serializer>(time: &SystemTime, out: S) -> Result<S::Ok, S::Error> {
+    let nanoseconds = time
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_nanos());
+    let utc = i128::try_from(nanoseconds)
+        .ok()
+        .and_then(|nanoseconds| OffsetDateTime::from_unix_timestamp_nanos(nanoseconds).ok())
+        .unwrap_or(OffsetDateTime::UNIX_EPOCH);
+    out.collect_str(&format_args!(
+        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z",
+        utc.year(),
+        u8::from(utc.month()),
+        utc.day(),
+        utc.hour(),
+        utc.minute(),
+        utc.second(),
+        utc.microsecond(),
+    ))
+}
+
+#[expect(clippy::ref_option, reason = "serde passes the field by reference")]
+fn identity<S: Serializer>(principal: &Option<Principal>, out: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Identity<'a> {
+        issuer: std::borrow::Cow<'a, str>,
+        subject: std::borrow::Cow<'a, str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        client: Option<std::borrow::Cow<'a, str>>,
+    }
+    principal
+        .as_ref()
+        .map(|principal| Identity {
+            issuer: capped(principal.issuer()),
+            subject: capped(principal.subject()),
+            client: principal.client().map(capped),
+        })
+        .serialize(out)
+}
+
+#[expect(clippy::ref_option, reason = "serde passes the field by reference")]
+fn name<S: Serializer>(server: &Option<ServerName>, out: S) -> Result<S::Ok, S::Error> {
+    server.as_ref().map(ServerName::as_str).serialize(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(record: &Record) -> serde_json::Value {
+        serde_json::to_value(record).unwrap()
+    }
+
+    #[test]
+    fn a_record_names_only_what_it_was_told() {
+        let record = Record::gateway_started(UNIX_EPOCH);
+        assert_eq!(
+            serde_json::to_string(&record).unwrap(),
+            r#"{"time":"1970-01-01T00:00:00.000000Z","type":"gateway.started"}"#
+        );
+    }
+
+    #[test]
+    fn a_question_in_full_has_names_and_numbers_but_no_values() {
+        let at = UNIX_EPOCH + Duration::from_micros(1_796_036_645_000_123);
+        let record = Record::question_answered(at)
+            .principal(&Principal::token(
+                "https://login.example.com",
+                "alice",
+                Some("vscode"),
+            ))
+            .server(&ServerName("booking".into()))
+            .session("5f2a")
+            .request("r1")
+            .method("tools/call")
+            .target("book_table")
+            .question(Question::new("7", "elicitation/create").form(["people", "seating"]))
+            .action(Action::Accept)
+            .outcome(Outcome::Ok)
+            .reason("client")
+            .code(-32000)
+            .status(200)
+            .duration(Duration::from_micros(1900))
+            .waited(Duration::from_secs(2))
+            .bytes(9);
+        assert_eq!(
+            serde_json::to_string(&record).unwrap(),
+            concat!(
+                r#"{"time":"2026-11-30T11:04:05.000123Z","type":"question.answered","#,
+                r#""principal":{"issuer":"https://login.example.com","subject":"alice","client":"vscode"},"#,
+                r#""server":"booking","session":"5f2a","request":"r1","method":"tools/call","#,
+                r#""target":"book_table","question":{"id":"7","method":"elicitation/create","#,
+                r#""mode":"form","fields":["people","seating"]},"action":"accept","outcome":"ok","#,
+                r#""reason":"client","code":-32000,"status":200,"duration_ms":1,"waited_ms":2000,"bytes":9}"#,
+            )
+        );
+    }
+
+    #[test]
+    fn of_a_url_only_the_host_is_kept() {
+        let asked = Question::new("1", "elicitation/create");
+        let record = Record::question_asked(UNIX_EPOCH)
+            .question(asked.url("https://me:secret@pay.example.com:8443/c/secret?t=secret#secret"));
+        let question = &json(&record)["question"];
+        assert_eq!(question["mode"], "url");
+        assert_eq!(question["host"], "pay.example.com");
+        assert!(!question.to_string().contains("secret"));
+
+        let odd = Question::new("1", "elicitation/create").url("no url at all, secret");
+        assert!(
+            !json(&Record::question_asked(UNIX_EPOCH).question(odd))
+                .to_string()
+                .contains("secret")
+        );
+    }
+
+    #[test]
+    fn of_a_resource_the_query_the_fragment_and_the_user_are_cut_off() {
+        for (uri, kept) in [
+            ("file:///etc/hosts", "file:///etc/hosts"),
+            (
+                "https://u:pw@h.example/a/b?key=1#x",
+                "https://h.example/a/b",
+            ),
+            ("https://h.example/@a#t?x", "https://h.example/@a"),
+            ("https://u@h.example", "https://h.example"),
+            ("memo:today?pw=1", "memo:today"),
+            ("", ""),
+        ] {
+            assert_eq!(
+                json(&Record::call(UNIX_EPOCH).resource(uri))["target"],
+                kept,
+                "{uri}"
+            );
+        }
+    }
+
+    #[test]
+    fn long_texts_are_cut_on_a_character_and_marked() {
+        let exact = "é".repeat(TEXT_MAX / 2);
+        assert_eq!(capped(&exact), exact);
+        let long = "é".repeat(TEXT_MAX);
+        let cut = capped(&long);
+        assert!(
+            cut.len() <= TEXT_MAX && cut.len() > TEXT_MAX - 6,
+            "{}",
+            cut.len()
+        );
+        assert!(cut.ends_with("é…"));
+    }
+
+    #[test]
+    fn a_form_with_very_many_fields_names_the_first_ones() {
+        let names: Vec<String> = (0..1000).map(|n| format!("f{n}")).collect();
+        let form = Question::new("1", "elicitation/create").form(names.iter().map(String::as_str));
+        let fields = json(&Record::question_asked(UNIX_EPOCH).question(form))["question"]["fields"]
+            .as_array()
+            .unwrap()
+            .clone();
+        assert_eq!(fields.len(), NAMES_MAX + 1);
+        assert_eq!(fields[NAMES_MAX], "…");
+    }
+
+    #[test]
+    fn a_time_that_no_calendar_has_is_written_as_the_epoch() {
+        let odd = UNIX_EPOCH + Duration::from_secs(1 << 50);
+        assert_eq!(
+            json(&Record::call(odd))["time"],
+            "1970-01-01T00:00:00.000000Z"
+        );
+    }
+}
