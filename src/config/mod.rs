@@ -272,8 +272,6 @@ impl fmt::Debug for Server {
 
 impl fmt::Debug for ApiKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ApiKey")
-            .field("name", &self.name)
-            .finish_non_exhaustive()
+        f.debug_struct("ApiKey").field("name", &self.name).finish_non_exhaustive()
     }
 }

@@ -1,1 +1,300 @@
-//! Rate and concurrency limits per server and per principal.
+//! How much one may ask: rate and concurrency per server and per principal, sessions, questions.
+//!
+//! A rate is a bucket: it holds `burst` requests and is refilled evenly. Concurrency, sessions and
+//! questions are counts, held by guards that give back when they are dropped.
+//!
+//! # Invariants
+//! - Concurrency is asked before the rates, so a request that has to wait for others costs nothing.
+//! - Of the two rates the principal's is asked first: one who is over their own limit takes nothing from
+//!   what all share. If then the server's refuses, the principal gets theirs back. So who
+//!   is refused has paid nothing, and a refused request is as if it had never been.
+//! - What is unlimited has no state: without limits on principals no principal is remembered.
+//! - Nothing waits here, and no lock is held when a function returns.
+//! - Memory is bounded, see [`account`]; [`Limiter::sweep`] has to be called now and then.
+
+mod account;
+mod limited;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use governor::clock::{Clock, DefaultClock};
+
+use crate::auth::Principal;
+use crate::config::{Config, RateLimits, ServerName};
+use account::{Account, Accounts, Bucket, Count};
+
+pub use limited::{Limited, What, Who};
+
+/// Decides whether one more request, notification, session or question is within the limits.
+pub struct Limiter<C: Clock = DefaultClock> {
+    servers: HashMap<ServerName, (Rules<C>, Arc<Account>)>,
+    principals: Rules<C>,
+    accounts: Accounts,
+    sessions_each: Option<usize>,
+    sessions_all: Option<(usize, Arc<Count>)>,
+    questions_each: Option<usize>,
+}
+
+/// What applies to one server, or to each principal.
+struct Rules<C: Clock> {
+    bucket: Option<Bucket<C>>,
+    concurrent: Option<NonZeroU32>,
+}
+
+/// A request that may run. Its place is free again when this is dropped: keep it until the
+/// answer has been given.
+#[derive(Debug)]
+#[must_use]
+pub struct Admission {
+    #[expect(dead_code, reason = "held for their drop")]
+    running: [Option<Guard>; 2],
+}
+
+/// A session that may exist, until this is dropped.
+#[derive(Debug)]
+#[must_use]
+pub struct SessionSlot {
+    #[expect(dead_code, reason = "held for its drop")]
+    own: Option<Guard>,
+    all: Option<Arc<Count>>,
+}
+
+/// A question that may wait for an answer, until this is dropped.
+#[derive(Debug)]
+#[must_use]
+pub struct QuestionSlot {
+    #[expect(dead_code, reason = "held for its drop")]
+    own: Option<Guard>,
+}
+
+/// One of an account's counts, to be given back.
+#[derive(Debug)]
+struct Guard(Arc<Account>, Kind);
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Running,
+    Session,
+    Question,
+}
+
+impl Guard {
+    fn take(account: &Arc<Account>, kind: Kind, max: usize) -> Option<Self> {
+        kind.of(account)
+            .take(max)
+            .then(|| Self(Arc::clone(account), kind))
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.1.of(&self.0).give_back();
+    }
+}
+
+impl Kind {
+    fn of(self, account: &Account) -> &Count {
+        match self {
+            Self::Running => &account.running,
+            Self::Session => &account.sessions,
+            Self::Question => &account.questions,
+        }
+    }
+}
+
+impl Drop for SessionSlot {
+    fn drop(&mut self) {
+        if let Some(all) = &self.all {
+            all.give_back();
+        }
+    }
+}
+
+impl Limiter {
+    /// The limits that a configuration names.
+    pub fn new(config: &Config) -> Self {
+        Self::with_clock(config, &DefaultClock::default())
+    }
+}
+
+impl<C: Clock + Clone> Limiter<C> {
+    fn with_clock(config: &Config, clock: &C) -> Self {
+        let servers = config
+            .servers
+            .values()
+            .filter(|server| server.limits != RateLimits::default());
+        let each = &config.limits.per_principal;
+        Self {
+            servers: servers
+                .map(|server| {
+                    (
+                        server.name.clone(),
+                        (Rules::new(&server.limits, clock), Arc::default()),
+                    )
+                })
+                .collect(),
+            principals: Rules::new(&each.rates, clock),
+            accounts: Accounts::default(),
+            sessions_each: each.sessions,
+            sessions_all: config.sessions.max.map(|max| (max, Arc::default())),
+            questions_each: each.questions,
+        }
+    }
+
+    /// Asks for one request that will run: the concurrency and the rate of both.
+    pub fn admit(&self, server: &ServerName, principal: &Principal) -> Result<Admission, Limited> {
+        let (theirs, own) = (self.server(server), self.principal(principal));
+        let running = [enter(own.as_ref())?, enter(theirs.as_ref())?];
+        spend(own.as_ref(), theirs.as_ref())?;
+        Ok(Admission { running })
+    }
+
+    /// Asks for one message that does not run, a notification: the rate of both.
+    pub fn pass(&self, server: &ServerName, principal: &Principal) -> Result<(), Limited> {
+        spend(
+            self.principal(principal).as_ref(),
+            self.server(server).as_ref(),
+        )
+    }
+
+    /// Asks for one question more that waits for the principal's answer; `None`: there are enough.
+    pub fn question(&self, principal: &Principal) -> Option<QuestionSlot> {
+        let Some(max) = self.questions_each else {
+            return Some(QuestionSlot { own: None });
+        };
+        let guard = Guard::take(&self.accounts.of(principal), Kind::Question, max)?;
+        Some(QuestionSlot { own: Some(guard) })
+    }
+
+    /// Asks for one session more, of the principal and of all.
+    pub fn session(&self, principal: &Principal) -> Result<SessionSlot, Limited> {
+        let full = |who, max| Limited {
+            who,
+            what: What::Sessions(max),
+            retry_after: SESSION_WAIT,
+        };
+        let own = match self.sessions_each {
+            None => None,
+            Some(max) => Some(
+                Guard::take(&self.accounts.of(principal), Kind::Session, max)
+                    .ok_or_else(|| full(Who::Principal, max))?,
+            ),
+        };
+        let all = match &self.sessions_all {
+            None => None,
+            Some((max, count)) if count.take(*max) => Some(Arc::clone(count)),
+            Some((max, _)) => return Err(full(Who::Gateway, *max)),
+        };
+        Ok(SessionSlot { own, all })
+    }
+
+    /// Forgets the principals of whom there is nothing to remember. To be called each minute; takes
+    /// time in proportion to the principals seen since the last one (some 10 ms for 100 000).
+    pub fn sweep(&self) {
+        let bucket = self.principals.bucket.as_ref();
+        self.accounts
+            .sweep(|account| bucket.is_none_or(|bucket| bucket.is_full(account)));
+    }
+
+    fn server(&self, name: &ServerName) -> Option<Party<'_, C>> {
+        let (rules, account) = self.servers.get(name)?;
+        Some(Party {
+            server: Some(name.clone()),
+            rules,
+            account: Arc::clone(account),
+        })
+    }
+
+    fn principal(&self, principal: &Principal) -> Option<Party<'_, C>> {
+        let rules = &self.principals;
+        if rules.bucket.is_none() && rules.concurrent.is_none() {
+            return None;
+        }
+        Some(Party {
+            server: None,
+            rules,
+            account: self.accounts.of(principal),
+        })
+    }
+}
+
+impl<C: Clock + Clone> Rules<C> {
+    fn new(limits: &RateLimits, clock: &C) -> Self {
+        Self {
+            bucket: limits.requests.map(|rate| Bucket::new(rate, clock.clone())),
+            concurrent: limits.concurrent,
+        }
+    }
+}
+
+/// One of the two whose limits a request has to keep.
+struct Party<'a, C: Clock> {
+    /// `None`: the principal.
+    server: Option<ServerName>,
+    rules: &'a Rules<C>,
+    account: Arc<Account>,
+}
+
+impl<C: Clock> Party<'_, C> {
+    fn limited(&self, what: What, retry_after: Duration) -> Limited {
+        Limited {
+            who: self.server.clone().map_or(Who::Principal, Who::Server),
+            what,
+            retry_after,
+        }
+    }
+}
+
+/// Takes one of the requests that may run at once.
+fn enter<C: Clock>(party: Option<&Party<'_, C>>) -> Result<Option<Guard>, Limited> {
+    let Some((party, max)) = party.and_then(|party| Some((party, party.rules.concurrent?))) else {
+        return Ok(None);
+    };
+    let most = usize::try_from(max.get()).unwrap_or(usize::MAX);
+    Guard::take(&party.account, Kind::Running, most)
+        .map(Some)
+        .ok_or_else(|| party.limited(What::Concurrency(max), RUNNING_WAIT))
+}
+
+/// Takes one request out of both buckets, or out of none.
+fn spend<C: Clock>(
+    first: Option<&Party<'_, C>>,
+    second: Option<&Party<'_, C>>,
+) -> Result<(), Limited> {
+    let mut paid: Option<(&Party<'_, C>, &Bucket<C>)> = None;
+    for party in [first, second].into_iter().flatten() {
+        let Some(bucket) = &party.rules.bucket else {
+            continue;
+        };
+        if let Err(wait) = bucket.take(&party.account) {
+            if let Some((party, bucket)) = paid {
+                bucket.put_back(&party.account);
+            }
+            return Err(party.limited(What::Rate(bucket.rate()), wait));
+        }
+        paid = Some((party, bucket));
+    }
+    Ok(())
+}
+
+/// When to ask again for a place among running requests: nobody knows when one ends.
+const RUNNING_WAIT: Duration = Duration::from_secs(1);
+
+/// When to ask again for a session.
+const SESSION_WAIT: Duration = Duration::from_secs(10);
+
+impl<C: Clock> fmt::Debug for Limiter<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Limiter")
+            .field("limited_servers", &self.servers.len())
+            .field("known_principals", &self.accounts.len())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

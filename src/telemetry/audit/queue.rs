@@ -27,6 +27,7 @@ pub(super) const SLOTS: usize = 65_536;
 
 /// What waits for the writer.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly all entries are records")]
 pub(super) enum Entry {
     /// A record, and what it gives back when it is stored.
     Record(

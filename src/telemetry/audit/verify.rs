@@ -75,18 +75,16 @@ pub fn verify(mut log: impl BufRead, before: Option<&Link>) -> io::Result<Result
             Next::Torn => Break::Torn,
             Next::Line => match Link::parse(&line) {
                 Err(problem) => Break::Line(problem),
-                Ok(link)
-                    if link.follows(intact.last.as_ref().or(before))
-                        || (number == 1 && link.follows(None)) =>
-                {
-                    intact.first.get_or_insert_with(|| link.time.clone());
-                    intact.records = number;
-                    intact.last = Some(link);
-                    continue;
-                }
-                Ok(link) => {
-                    let expected = intact.last.as_ref().or(before).map(|last| last.seq + 1);
-                    classify(&mut log, &mut line, number, expected, link.seq)?
+                Ok(found) => {
+                    let last = intact.last.as_ref().or(before);
+                    if found.follows(last) || (number == 1 && found.follows(None)) {
+                        intact.first.get_or_insert_with(|| found.time.clone());
+                        intact.records = number;
+                        intact.last = Some(found);
+                        continue;
+                    }
+                    let expected = last.map(|last| last.seq.saturating_add(1));
+                    classify(&mut log, &mut line, number, expected, found.seq)?
                 }
             },
         };

@@ -1,0 +1,91 @@
+//! What one who is over a limit is told.
+//!
+//! # Invariants
+//! - The text names the limit and the wait, and nothing of what others do.
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use crate::config::{Rate, ServerName};
+
+/// Why something is over a limit, and when to try again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limited {
+    /// Whose limit it is.
+    pub who: Who,
+    /// Which one.
+    pub what: What,
+    /// When another attempt makes sense. For a rate exact; for a count, which ends when others
+    /// end, a polite guess.
+    pub retry_after: Duration,
+}
+
+/// Whose limit it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// That of a server, shared by all its callers.
+    Server(ServerName),
+    /// That of the caller.
+    Principal,
+    /// That of the gateway, shared by all.
+    Gateway,
+}
+
+/// Which limit it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Requests in a time.
+    Rate(Rate),
+    /// Requests running at once.
+    Concurrency(NonZeroU32),
+    /// Sessions at once.
+    Sessions(usize),
+}
+
+/// For the client: `server booking allows 20 requests/s; try again in 350 ms`.
+impl fmt::Display for Limited {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.who {
+            Who::Server(name) => write!(f, "server {name} allows ")?,
+            Who::Principal => f.write_str("each caller is allowed ")?,
+            Who::Gateway => f.write_str("the gateway allows ")?,
+        }
+        match self.what {
+            What::Rate(rate) => write!(f, "{}", Plain(rate))?,
+            What::Concurrency(max) => write!(f, "{max} requests at once")?,
+            What::Sessions(max) => write!(f, "{max} sessions at once")?,
+        }
+        write!(f, "; try again in {}", Wait(self.retry_after))
+    }
+}
+
+/// A rate as people write it: `20 requests/s`.
+struct Plain(Rate);
+
+impl fmt::Display for Plain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let period = self.0.period.as_nanos().max(1);
+        for (unit, seconds) in [("s", 1), ("min", 60), ("h", 3600)] {
+            let unit_length = seconds * 1_000_000_000;
+            let count = (unit_length + period / 2) / period;
+            // A period is cut to nanoseconds: 30/s is one in 33.333333 ms.
+            if count > 0 && unit_length.abs_diff(count * period) <= count {
+                return write!(f, "{count} requests/{unit}");
+            }
+        }
+        write!(f, "one request in {}", Wait(self.0.period))
+    }
+}
+
+/// A time to wait, rounded up: `350 ms`, `2 s`.
+struct Wait(Duration);
+
+impl fmt::Display for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.as_nanos().div_ceil(1_000_000) {
+            milliseconds @ 0..1000 => write!(f, "{} ms", milliseconds.max(1)),
+            milliseconds => write!(f, "{} s", milliseconds.div_ceil(1000)),
+        }
+    }
+}
