@@ -5,9 +5,11 @@
 //!
 //! # Invariants
 //! - Concurrency is asked before the rates, so a request that has to wait for others costs nothing.
-//! - Of the two rates the principal's is asked first: one who is over their own limit takes nothing from
-//!   what all share. If then the server's refuses, the principal gets theirs back. So who
-//!   is refused has paid nothing, and a refused request is as if it had never been.
+//! - A request takes from both rates or from none: what the principal's gave is put back when the
+//!   server's refuses. So a refused request is as if it had never been. For the nanoseconds between
+//!   the two, another request of the same principal may find the bucket emptier than it is.
+//! - The principal's limits are asked first: one who is over their own never touches what all share,
+//!   and hears of their own limit when both are reached.
 //! - What is unlimited has no state: without limits on principals no principal is remembered.
 //! - Nothing waits here, and no lock is held when a function returns.
 //! - Memory is bounded, see [`account`]; [`Limiter::sweep`] has to be called now and then.

@@ -167,6 +167,9 @@ fn who_is_over_their_own_rate_takes_nothing_from_the_others() {
     for other in ["a", "b", "c", "d"] {
         assert_eq!(passed(&limiter, &who(other), 2), 2, "{other}");
     }
+    // Now both are used up, and the caller hears of the limit that they can do something about.
+    let refused = limiter.pass(&booking(), &who("greedy")).unwrap_err();
+    assert_eq!(refused.who, Who::Principal);
     let refused = limiter.pass(&booking(), &who("e")).unwrap_err();
     assert_eq!(refused.who, Who::Server(booking()));
 }
