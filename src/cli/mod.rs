@@ -1,3 +1,4 @@
 //! The command line: a file a command.
 
 pub mod audit;
+pub mod check;

@@ -1,19 +1,43 @@
 //! The checked, ready-to-use configuration that the rest of the crate reads.
 //!
-//! Two forms exist, as in a parser: `file` holds the YAML as people write it, this page what it
-//! means. Only `Config::load` and `Config::parse` turn one into the other, and they report
+//! Two forms exist, as in a parser: `file` reads the YAML as people write it, this page is what it
+//! means. Only [`Config::load`] and [`Config::parse`] turn one into the other, and they report
 //! every problem at once. Nothing here is half valid: a `Config` can be served as it is.
+//!
+//! # Invariants
+//! - What came from the environment appears in no `Debug` output and in no problem.
+//! - The defaults that the documentation of the fields gives are those of the `Default` impls here,
+//!   and those that `config/gateway.yaml` shows.
+
+mod access;
+mod address;
+mod file;
+mod interpolate;
+mod problem;
+mod quantity;
+mod read;
+mod server;
+mod spelling;
+mod yaml;
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderMap;
 use url::Url;
+
+pub use self::problem::{Position, Problem, Problems};
+
+/// Looks up a variable of the environment: what a `${NAME}` in the file stands for.
+pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Everything that one gateway process is told.
 #[derive(Clone, Debug)]
@@ -96,9 +120,9 @@ pub struct Issuer {
 }
 
 /// Where an issuer's JWKS is found.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum KeySource {
-    /// Through the issuer's metadata (RFC 8414, then OpenID Connect Discovery).
+    /// Through the issuer's metadata (RFC 8414, then `OpenID` Connect Discovery).
     Discovery,
     /// At this URL.
     Url(Url),
@@ -222,6 +246,97 @@ pub enum WhenFull {
     Drop,
 }
 
+impl Config {
+    /// Reads and checks a configuration file.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the file, or that it can't be read.
+    pub fn load(path: &Path, environment: Environment<'_>) -> Result<Self, Problems> {
+        let name = path.display().to_string();
+        match std::fs::read_to_string(path) {
+            Ok(text) => Self::parse(&name, &text, environment),
+            Err(error) => Err(file::unreadable(&name, &error)),
+        }
+    }
+
+    /// Checks the text of a configuration file. `name` is what problems call the file.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the text.
+    ///
+    /// ```
+    /// use contraflow::config::Config;
+    ///
+    /// let text = "servers: { booking: { url: 'http://${BOOKING}/mcp' } }";
+    /// let environment = |name: &str| (name == "BOOKING").then(|| "127.0.0.1:3001".to_owned());
+    /// let config = Config::parse("gateway.yaml", text, &environment).unwrap();
+    /// assert_eq!(config.servers["booking"].url.as_str(), "http://127.0.0.1:3001/mcp");
+    ///
+    /// let problems = Config::parse("gateway.yaml", text, &|_| None).unwrap_err();
+    /// assert!(problems.to_string().starts_with("gateway.yaml:1:37: `${BOOKING}`"));
+    /// ```
+    pub fn parse(name: &str, text: &str, environment: Environment<'_>) -> Result<Self, Problems> {
+        file::parse(name, text, environment)
+    }
+
+    /// The same configuration once the listener is bound to `address`: with port 0 in the file
+    /// only the system knows the port, which the default `public_url` needs.
+    #[must_use]
+    pub fn bound_to(mut self, address: SocketAddr) -> Self {
+        if self.public_url == PublicUrl::of(self.listen) {
+            self.public_url = PublicUrl::of(address);
+        }
+        self.listen = address;
+        self
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            per_principal: PrincipalLimits::default(),
+            body: Some(4 << 20),
+            message: Some(16 << 20),
+            streams: Some(64),
+            buffer: 64,
+            connections: Some(10_000),
+            answer: LimitAnswer::default(),
+        }
+    }
+}
+
+impl Default for PrincipalLimits {
+    fn default() -> Self {
+        Self {
+            rates: RateLimits::default(),
+            sessions: Some(50),
+            questions: Some(16),
+        }
+    }
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(5),
+            call: Duration::from_mins(15),
+            question: Duration::from_mins(10),
+            stream: Duration::from_secs(10),
+            shutdown: Duration::from_secs(20),
+            keep_alive: Duration::from_secs(15),
+        }
+    }
+}
+
+impl Default for Sessions {
+    fn default() -> Self {
+        Self {
+            idle: Duration::from_mins(30),
+            max: Some(10_000),
+        }
+    }
+}
+
 impl ServerName {
     /// The name as written.
     pub fn as_str(&self) -> &str {
@@ -242,6 +357,19 @@ impl std::borrow::Borrow<str> for ServerName {
 }
 
 impl PublicUrl {
+    /// The default: the address on which the gateway listens.
+    fn of(address: SocketAddr) -> Self {
+        let port = if address.port() == 80 {
+            String::new()
+        } else {
+            format!(":{}", address.port())
+        };
+        Self(match address.ip() {
+            std::net::IpAddr::V4(ip) => format!("http://{ip}{port}"),
+            std::net::IpAddr::V6(ip) => format!("http://[{ip}]{port}"),
+        })
+    }
+
     /// The URL without a trailing slash.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -264,14 +392,29 @@ impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server")
             .field("name", &self.name)
-            .field("url", &self.url.as_str())
+            .field("origin", &self.url.origin().ascii_serialization())
             .field("headers", &self.headers.keys().collect::<Vec<_>>())
             .finish_non_exhaustive()
     }
 }
 
+impl fmt::Debug for KeySource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Discovery => f.write_str("Discovery"),
+            Self::Url(url) => f
+                .debug_tuple("Url")
+                .field(&url.origin().ascii_serialization())
+                .finish(),
+            Self::File(path) => f.debug_tuple("File").field(path).finish(),
+        }
+    }
+}
+
 impl fmt::Debug for ApiKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ApiKey").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("ApiKey")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
