@@ -273,7 +273,7 @@ impl Config {
     /// assert_eq!(config.servers["booking"].url.as_str(), "http://127.0.0.1:3001/mcp");
     ///
     /// let problems = Config::parse("gateway.yaml", text, &|_| None).unwrap_err();
-    /// assert!(problems.to_string().starts_with("gateway.yaml:1:37: `${BOOKING}`"));
+    /// assert!(problems.to_string().starts_with("gateway.yaml:1:36: `${BOOKING}`"));
     /// ```
     pub fn parse(name: &str, text: &str, environment: Environment<'_>) -> Result<Self, Problems> {
         file::parse(name, text, environment)

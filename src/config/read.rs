@@ -38,7 +38,7 @@ pub(super) struct Fault {
 
 /// Whether a text may be repeated in a problem.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Show {
+enum Show {
     Written,
     Never,
 }
@@ -129,7 +129,7 @@ impl Reader {
             let instead = if path.is_empty() {
                 "start with `servers:`".to_owned()
             } else {
-                format!("write `{path}: {form}`, or remove the line").replacen(path, leaf(path), 1)
+                format!("write `{form}` there, or remove the key")
             };
             self.wrong_kind(path, node, "keys with values belong", instead);
             return None;
@@ -151,8 +151,12 @@ impl Reader {
     /// The nodes of a list.
     pub(super) fn list<'a>(&mut self, path: &str, node: &'a Node) -> Vec<(String, &'a Node)> {
         let Value::List(list) = &node.value else {
-            let instead = format!("write `{}: [ … ]`", leaf(path));
-            self.wrong_kind(path, node, "a list belongs", instead);
+            self.wrong_kind(
+                path,
+                node,
+                "a list belongs",
+                "write `[ … ]` there, also around one value",
+            );
             return Vec::new();
         };
         list.iter()
@@ -294,11 +298,10 @@ impl fmt::Display for Excerpt<'_> {
         for char in self.0.chars().take(LONGEST).flat_map(char::escape_debug) {
             write!(f, "{char}")?;
         }
-        f.write_str(if self.0.chars().nth(LONGEST).is_some() {
-            "…"
-        } else {
-            ""
-        })
+        if self.0.chars().nth(LONGEST).is_some() {
+            f.write_str("…")?;
+        }
+        Ok(())
     }
 }
 
@@ -313,10 +316,6 @@ pub(super) fn join(path: &str, key: &str) -> String {
         (_, true) => format!("{path}.{key}"),
         (_, false) => format!("{path}.{key:?}"),
     }
-}
-
-fn leaf(path: &str) -> &str {
-    path.rsplit('.').next().unwrap_or(path)
 }
 
 fn braces(known: &[&str]) -> String {

@@ -4,6 +4,7 @@ mod access;
 mod examples;
 mod meaning;
 mod problems;
+mod quantities;
 mod secrets;
 
 use super::{Config, Problems};

@@ -124,9 +124,10 @@ fn a_key_without_a_value_is_not_the_same_as_no_key() {
         &[
             "1:5: auth: nobody is listed; list `issuers` or `api_keys`, or write `auth: open` to let \
              everybody in",
-            "2:7: limits has no value where keys with values belong; write `limits: { per_principal: \
-             … }`, or remove the line",
-            "3:14: allowed_hosts has no value where a list belongs; write `allowed_hosts: [ … ]`",
+            "2:7: limits has no value where keys with values belong; write `{ per_principal: … }` \
+             there, or remove the key",
+            "3:14: allowed_hosts has no value where a list belongs; write `[ … ]` there, \
+             also around one value",
             "4:7: listen has no value where one value belongs; write an address and a port, as \
              `127.0.0.1:8080`",
         ],
