@@ -226,3 +226,45 @@ fn files_of_windows_editors_are_read() {
     let text = "\u{feff}servers:\r\n  a:\r\n    url: http://a/mcp\r\nlimits: { buffer: 12 }\r\n";
     assert_eq!(parse(text).unwrap().limits.buffer, 12);
 }
+
+#[test]
+fn short_forms_on_one_line_are_read() {
+    let text = r#"
+listen: 127.0.0.1:8080
+public_url: https://mcp.example.com        # what clients see; default http://<listen>
+servers:
+  booking:
+    url: http://127.0.0.1:3001/mcp
+    headers: { x-api-key: "${BOOKING_KEY}" }   # sent to the server, never shown
+    limits: { requests: 20/s, burst: 40, concurrent: 100 }
+auth:
+  issuers:
+    - issuer: https://login.example.com
+      jwks_url: https://login.example.com/jwks
+      audiences: [https://mcp.example.com/mcp/booking]
+  api_keys:
+    - { name: ci, sha256: "abababababababababababababababababababababababababababababababab", servers: [booking] }
+limits:
+  per_principal: { requests: 10/s, burst: 20, concurrent: 32, sessions: 50, questions: 16 }
+  body: 4MiB
+  answer: jsonrpc
+sessions: { idle: 30m, max: 10000 }
+allowed_hosts: [mcp.example.com]
+allowed_origins: []
+audit: { file: audit.jsonl, when_full: block }
+"#;
+    let config = Config::parse("gateway.yaml", text, &|_| Some("key".to_owned())).unwrap();
+    assert_eq!(config.servers["booking"].headers["x-api-key"], "key");
+    assert_eq!(
+        config
+            .limits
+            .per_principal
+            .rates
+            .requests
+            .unwrap()
+            .burst
+            .get(),
+        20
+    );
+    assert_eq!(config.sessions.max, Some(10_000));
+}
