@@ -1,0 +1,146 @@
+//! What a client declared that it can be asked.
+
+use super::message::Message;
+use super::object::{is_object, members, text};
+
+/// The interactive capabilities of a client, as its `initialize` declared them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClientCapabilities {
+    /// `elicitation/create` with a form.
+    pub form: bool,
+    /// `elicitation/create` with a URL (2025-11-25).
+    pub url: bool,
+    /// `sampling/createMessage`.
+    pub sampling: bool,
+    /// `roots/list`.
+    pub roots: bool,
+}
+
+/// Why a question can't be put to a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Undeclared {
+    /// JSON-RPC code: -32601 for a method, -32602 for a mode of a method that is there.
+    pub code: i32,
+    /// What the server is told.
+    pub message: &'static str,
+}
+
+impl ClientCapabilities {
+    /// Reads the `capabilities` object of an `initialize` request. What is malformed counts as not
+    /// declared; `elicitation: {}` means forms (2025-11-25 client/elicitation, "Capabilities").
+    pub fn read(capabilities: Option<&str>) -> Self {
+        let object = |raw: Option<&str>| raw.is_some_and(is_object);
+        let Some(Ok([elicitation, sampling, roots])) = capabilities
+            .filter(|raw| is_object(raw))
+            .map(|raw| members(raw, ["elicitation", "sampling", "roots"]))
+        else {
+            return Self::default();
+        };
+        let [form, url] = elicitation
+            .filter(|raw| is_object(raw))
+            .and_then(|raw| members(raw, ["form", "url"]).ok())
+            .unwrap_or_default();
+        let (form, url) = (object(form), object(url));
+        Self {
+            form: object(elicitation) && (form || !url),
+            url,
+            sampling: object(sampling),
+            roots: object(roots),
+        }
+    }
+
+    /// Whether the client can be asked this. Methods that need no capability, and ones we never
+    /// heard of, pass.
+    ///
+    /// # Errors
+    /// What to tell the server when the client never said that it can.
+    pub fn allow(&self, question: &Message) -> Result<(), Undeclared> {
+        let missing = |message| {
+            Err(Undeclared {
+                code: -32601,
+                message,
+            })
+        };
+        match question.method() {
+            "elicitation/create" if !self.form && !self.url => {
+                missing("the client does not support elicitation")
+            }
+            "elicitation/create" => {
+                let url = question
+                    .param(["mode"])
+                    .is_ok_and(|[mode]| mode.and_then(text).is_some_and(|mode| mode == "url"));
+                match (url, self.url, self.form) {
+                    (true, false, _) => Err(Undeclared {
+                        code: -32602,
+                        message: "the client does not support elicitation in URL mode",
+                    }),
+                    (false, _, false) => Err(Undeclared {
+                        code: -32602,
+                        message: "the client does not support elicitation in form mode",
+                    }),
+                    _ => Ok(()),
+                }
+            }
+            "sampling/createMessage" if !self.sampling => {
+                missing("the client does not support sampling")
+            }
+            "roots/list" if !self.roots => missing("the client does not support roots"),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(capabilities: &str, method: &str, params: &str) -> Option<i32> {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
+        let question = Message::parse(&text.into_bytes().into()).unwrap();
+        ClientCapabilities::read(Some(capabilities))
+            .allow(&question)
+            .err()
+            .map(|it| it.code)
+    }
+
+    #[test]
+    fn elicitation_follows_the_declared_modes() {
+        let form = r#"{"message":"?","requestedSchema":{}}"#;
+        let url = r#"{"mode":"url","url":"https://x"}"#;
+        let table = [
+            (r#"{"elicitation":{}}"#, None, Some(-32602)),
+            (r#"{"elicitation":{"form":{}}}"#, None, Some(-32602)),
+            (r#"{"elicitation":{"url":{}}}"#, Some(-32602), None),
+            (r#"{"elicitation":{"form":{},"url":{}}}"#, None, None),
+            ("{}", Some(-32601), Some(-32601)),
+            (r#"{"elicitation":null}"#, Some(-32601), Some(-32601)),
+            (r#"{"elicitation":true}"#, Some(-32601), Some(-32601)),
+            ("7", Some(-32601), Some(-32601)),
+        ];
+        for (capabilities, for_form, for_url) in table {
+            assert_eq!(
+                code(capabilities, "elicitation/create", form),
+                for_form,
+                "{capabilities}"
+            );
+            assert_eq!(
+                code(capabilities, "elicitation/create", url),
+                for_url,
+                "{capabilities}"
+            );
+        }
+    }
+
+    #[test]
+    fn other_questions_follow_theirs_and_unknown_ones_pass() {
+        for (method, key) in [
+            ("sampling/createMessage", "sampling"),
+            ("roots/list", "roots"),
+        ] {
+            assert_eq!(code("{}", method, "{}"), Some(-32601));
+            assert_eq!(code(&format!(r#"{{"{key}":{{}}}}"#), method, "{}"), None);
+        }
+        assert_eq!(code("{}", "ping", "{}"), None);
+        assert_eq!(code("{}", "vendor/x", "{}"), None);
+    }
+}

@@ -1,0 +1,392 @@
+//! One JSON-RPC message: the bytes as they came, and where in them the few parts are that a
+//! gateway looks at.
+//!
+//! # Invariants
+//! - The bytes are never re-serialised. An edit replaces one named value and copies the rest, so
+//!   unknown members, key order and the spelling of numbers survive.
+//! - An id is compared and returned as the JSON text it was: `1`, `1.0` and `"1"` differ.
+//! - A message whose envelope could be read in two ways is no message ([`object`]).
+
+use std::fmt;
+use std::ops::Range;
+
+use bytes::{Bytes, BytesMut};
+
+use super::object::{self, members};
+
+/// The longest id that is accepted, in bytes of JSON.
+pub const MAX_ID: usize = 512;
+
+/// One message, sharing the buffer it was received in.
+#[derive(Clone)]
+pub struct Message {
+    bytes: Bytes,
+    kind: Kind,
+    method: Box<str>,
+    id: Option<Range<usize>>,
+    params: Option<Range<usize>>,
+    result: Option<Range<usize>>,
+    error: Option<Range<usize>>,
+}
+
+/// What kind of message it is (JSON-RPC 2.0, §4 and §5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A method and an id: to be answered.
+    Request,
+    /// A method without an id: never answered.
+    Notification,
+    /// A result.
+    Result,
+    /// An error; its id may be missing when the request's could not be read.
+    Error,
+}
+
+/// Why some bytes are no message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// Not JSON in UTF-8 (code -32700).
+    #[error("the body is not JSON: {0}")]
+    NotJson(String),
+    /// JSON, but no JSON-RPC message (code -32600).
+    #[error("the body is not a JSON-RPC message: {0}")]
+    NotAMessage(String),
+}
+
+/// What a body holds: one message, or the members of a batch.
+#[derive(Debug)]
+pub enum Body {
+    /// A message alone.
+    Single(Message),
+    /// An array (allowed at 2025-03-26 only); members are parsed one by one.
+    Batch(Vec<Bytes>),
+}
+
+impl Body {
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// When it is neither a message nor an array. The members of an array are not looked at.
+    pub fn parse(bytes: &Bytes) -> Result<Self, Malformed> {
+        let text = utf8(bytes)?;
+        if !text.trim_ascii_start().starts_with('[') {
+            return Message::read(bytes.clone(), text).map(Self::Single);
+        }
+        let members: Vec<&serde_json::value::RawValue> =
+            serde_json::from_str(text).map_err(|error| Malformed::NotJson(error.to_string()))?;
+        let members = members
+            .iter()
+            .map(|raw| bytes.slice_ref(raw.get().as_bytes()))
+            .collect();
+        Ok(Self::Batch(members))
+    }
+}
+
+impl Message {
+    /// Reads one message.
+    ///
+    /// # Errors
+    /// When the bytes are not JSON, or JSON but no message.
+    pub fn parse(bytes: &Bytes) -> Result<Self, Malformed> {
+        Self::read(bytes.clone(), utf8(bytes)?)
+    }
+
+    fn read(bytes: Bytes, text: &str) -> Result<Self, Malformed> {
+        let names = ["jsonrpc", "id", "method", "params", "result", "error"];
+        let [version, id, method, params, result, error] =
+            members(text, names).map_err(|error| match error.classify() {
+                serde_json::error::Category::Data => Malformed::NotAMessage(error.to_string()),
+                _ => Malformed::NotJson(error.to_string()),
+            })?;
+        let refuse = |why: &str| Err(Malformed::NotAMessage(why.to_owned()));
+        if version.and_then(object::text).as_deref() != Some("2.0") {
+            return refuse("`jsonrpc` must be \"2.0\"");
+        }
+        if id.is_some_and(|id| id.len() > MAX_ID) {
+            return refuse("`id` is too long");
+        }
+        let null_id = id == Some("null");
+        if id.is_some_and(|id| !null_id && !is_id(id)) {
+            return refuse("`id` must be a string or a number");
+        }
+        let kind = match (method, id, result, error) {
+            (Some(_), Some(_), None, None) if null_id => return refuse("`id` must not be null"),
+            (Some(_), Some(_), None, None) => Kind::Request,
+            (Some(_), None, None, None) => Kind::Notification,
+            (None, Some(_), Some(_), None) if !null_id => Kind::Result,
+            (None, _, None, Some(_)) => Kind::Error,
+            (None, _, Some(_), None) => return refuse("a result needs an `id`"),
+            (None, _, None, None) => return refuse("it has no `method`, `result` or `error`"),
+            _ => return refuse("it is a request and a response at once"),
+        };
+        let method = match method.map(object::text) {
+            Some(Some(method)) => method.into(),
+            Some(None) => return refuse("`method` must be a string"),
+            None => Box::default(),
+        };
+        let at = |raw: &str| {
+            let start = raw.as_ptr().addr() - text.as_ptr().addr();
+            start..start + raw.len()
+        };
+        Ok(Self {
+            kind,
+            method,
+            id: id.filter(|_| !null_id).map(at),
+            params: params.map(at),
+            result: result.map(at),
+            error: error.map(at),
+            bytes,
+        })
+    }
+
+    /// The message as it came.
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// What kind of message it is.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Whether it is a result or an error.
+    pub fn is_response(&self) -> bool {
+        matches!(self.kind, Kind::Result | Kind::Error)
+    }
+
+    /// The method; empty for a response.
+    pub fn method(&self) -> &str {
+        &self.method
+    }
+
+    /// The id as JSON text, exactly as it was spelled.
+    pub fn id(&self) -> Option<&str> {
+        self.part(self.id.as_ref())
+    }
+
+    /// The parameters as JSON text.
+    pub fn params(&self) -> Option<&str> {
+        self.part(self.params.as_ref())
+    }
+
+    /// The result as JSON text.
+    pub fn result(&self) -> Option<&str> {
+        self.part(self.result.as_ref())
+    }
+
+    /// The error object as JSON text.
+    pub fn error(&self) -> Option<&str> {
+        self.part(self.error.as_ref())
+    }
+
+    /// Named members of `params`; all absent when there are no params or they are no object.
+    ///
+    /// # Errors
+    /// When one of the names occurs twice or in another case.
+    pub fn param<'a, const N: usize>(
+        &'a self,
+        names: [&str; N],
+    ) -> Result<[Option<&'a str>; N], Malformed> {
+        match self.params().filter(|params| object::is_object(params)) {
+            None => Ok([None; N]),
+            Some(params) => members(params, names)
+                .map_err(|error| Malformed::NotAMessage(format!("in `params`: {error}"))),
+        }
+    }
+
+    /// The same message under another id.
+    pub fn with_id(&self, id: &str) -> Bytes {
+        match &self.id {
+            Some(span) => self.with(span.clone(), id),
+            None => self.bytes.clone(),
+        }
+    }
+
+    /// The same message with `old`, a value inside it that was got from it, replaced.
+    pub fn replacing(&self, old: &str, new: &str) -> Bytes {
+        let start = old.as_ptr().addr().wrapping_sub(self.bytes.as_ptr().addr());
+        self.with(start..start.saturating_add(old.len()), new)
+    }
+
+    fn with(&self, span: Range<usize>, new: &str) -> Bytes {
+        let (Some(head), Some(tail)) = (self.bytes.get(..span.start), self.bytes.get(span.end..))
+        else {
+            return self.bytes.clone();
+        };
+        let mut bytes = BytesMut::with_capacity(head.len() + new.len() + tail.len());
+        bytes.extend_from_slice(head);
+        bytes.extend_from_slice(new.as_bytes());
+        bytes.extend_from_slice(tail);
+        bytes.freeze()
+    }
+
+    fn part(&self, span: Option<&Range<usize>>) -> Option<&str> {
+        // The whole was checked to be UTF-8, and a span is a value cut at JSON's own delimiters.
+        std::str::from_utf8(self.bytes.get(span?.clone())?).ok()
+    }
+}
+
+impl fmt::Debug for Message {
+    /// Names kind, method and id; never the payload, which may hold what must not be logged.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Message")
+            .field("kind", &self.kind)
+            .field("method", &self.method)
+            .field("id", &self.id())
+            .finish_non_exhaustive()
+    }
+}
+
+/// An error response: `id` is JSON text, or none when the request's id is unknown.
+pub fn error(
+    id: Option<&str>,
+    code: i32,
+    message: &str,
+    data: Option<&serde_json::Value>,
+) -> Bytes {
+    let mut error = serde_json::json!({ "code": code, "message": message });
+    if let (Some(data), Some(object)) = (data, error.as_object_mut()) {
+        object.insert("data".to_owned(), data.clone());
+    }
+    let id = id.unwrap_or("null");
+    Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#))
+}
+
+/// A notification of ours; `params` is JSON text.
+pub fn notification(method: &str, params: &str) -> Bytes {
+    Bytes::from(format!(
+        r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#
+    ))
+}
+
+fn utf8(bytes: &Bytes) -> Result<&str, Malformed> {
+    std::str::from_utf8(bytes).map_err(|error| Malformed::NotJson(error.to_string()))
+}
+
+fn is_id(raw: &str) -> bool {
+    raw.starts_with(|first: char| first == '"' || first == '-' || first.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Message, Malformed> {
+        Message::parse(&Bytes::copy_from_slice(text.as_bytes()))
+    }
+
+    #[test]
+    fn tells_the_four_kinds_apart() {
+        let table = [
+            (r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#, Kind::Request),
+            (
+                r#"{"jsonrpc":"2.0","method":"m","params":[]}"#,
+                Kind::Notification,
+            ),
+            (r#"{"jsonrpc":"2.0","id":"a","result":null}"#, Kind::Result),
+            (r#"{"jsonrpc":"2.0","id":"a","error":{}}"#, Kind::Error),
+            (r#"{"jsonrpc":"2.0","id":null,"error":{}}"#, Kind::Error),
+            (r#"{"jsonrpc":"2.0","error":{}}"#, Kind::Error),
+        ];
+        for (text, kind) in table {
+            assert_eq!(parse(text).unwrap().kind(), kind, "{text}");
+        }
+    }
+
+    #[test]
+    fn refuses_json_that_is_no_message() {
+        for text in [
+            "{}",
+            "3",
+            "null",
+            r#"{"jsonrpc":"1.0","id":1,"method":"m"}"#,
+            r#"{"id":1,"method":"m"}"#,
+            r#"{"jsonrpc":"2.0","id":null,"method":"m"}"#,
+            r#"{"jsonrpc":"2.0","id":{},"method":"m"}"#,
+            r#"{"jsonrpc":"2.0","id":true,"method":"m"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":7}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"m","result":1}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":1,"error":{}}"#,
+            r#"{"jsonrpc":"2.0","result":1}"#,
+            r#"{"jsonrpc":"2.0","id":1}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"a","method":"b"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"a","Method":"b"}"#,
+        ] {
+            assert!(
+                matches!(parse(text), Err(Malformed::NotAMessage(_))),
+                "{text}"
+            );
+        }
+        let long = format!(
+            r#"{{"jsonrpc":"2.0","id":"{}","method":"m"}}"#,
+            "x".repeat(MAX_ID)
+        );
+        assert!(matches!(parse(&long), Err(Malformed::NotAMessage(_))));
+    }
+
+    #[test]
+    fn refuses_what_is_not_json() {
+        for text in [
+            "",
+            "{",
+            "nope",
+            r#"{"jsonrpc":"2.0","id":1,"method":"m"} x"#,
+            "\u{feff}{}",
+        ] {
+            assert!(matches!(parse(text), Err(Malformed::NotJson(_))), "{text}");
+        }
+        assert!(matches!(
+            Message::parse(&Bytes::from_static(b"\xff{}")),
+            Err(Malformed::NotJson(_))
+        ));
+    }
+
+    #[test]
+    fn an_id_is_the_text_it_was() {
+        for id in [
+            r#""1""#,
+            "1",
+            "1.0",
+            "1e0",
+            "0",
+            "-5",
+            r#""""#,
+            "12345678901234567890",
+            r#""\u0041""#,
+        ] {
+            let message =
+                parse(&format!(r#"{{"id" : {id},"jsonrpc":"2.0","method":"m"}}"#)).unwrap();
+            assert_eq!(message.id(), Some(id));
+        }
+    }
+
+    #[test]
+    fn an_edit_leaves_every_other_byte() {
+        let text = r#" {"x": 1.10, "id" :"old" , "params":{"requestId": 7, "z":1,"a":2},"method":"m","jsonrpc":"2.0"} "#;
+        let message = parse(text).unwrap();
+        assert_eq!(message.with_id("41"), text.replace(r#""old""#, "41"));
+        let [id] = message.param(["requestId"]).unwrap();
+        assert_eq!(
+            message.replacing(id.unwrap(), "99"),
+            text.replace('7', "99")
+        );
+    }
+
+    #[test]
+    fn deep_nesting_inside_a_payload_passes() {
+        let deep = format!("{}{}", "[".repeat(50_000), "]".repeat(50_000));
+        let message = parse(&format!(
+            r#"{{"jsonrpc":"2.0","method":"m","params":{deep}}}"#
+        ));
+        assert_eq!(message.unwrap().params().map(str::len), Some(deep.len()));
+    }
+
+    #[test]
+    fn a_batch_is_told_by_its_bracket() {
+        let bytes = Bytes::from_static(b" [ {\"a\":1} , 2 ]");
+        let Ok(Body::Batch(members)) = Body::parse(&bytes) else {
+            panic!("no batch")
+        };
+        assert_eq!(members, ["{\"a\":1}", "2"]);
+    }
+}

@@ -1,0 +1,305 @@
+//! Event streams (WHATWG HTML, "Server-sent events"): a push decoder and an encoder.
+//!
+//! # Invariants
+//! - Any split of the same bytes into chunks gives the same events. CR, LF and CRLF end a line, also
+//!   when the pair is cut in two.
+//! - A line and an event are bounded; what is larger is an error, not memory.
+//! - One-line data, which is all that anybody sends, is a slice of what was received.
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+
+/// One event.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Event {
+    /// Its `data`; empty for an event that only carries an id or a retry time.
+    pub data: Bytes,
+    /// Its `event` name; none means `message`.
+    pub name: Option<Bytes>,
+    /// Its `id`, when it set one.
+    pub id: Option<Bytes>,
+    /// Its `retry`, in milliseconds.
+    pub retry: Option<u64>,
+}
+
+/// The stream has a line or an event larger than it may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an event of the stream is larger than {0} bytes")]
+pub struct TooLarge(pub usize);
+
+/// Turns chunks into events.
+#[derive(Debug)]
+pub struct Decoder {
+    buffer: BytesMut,
+    /// How far the buffer was searched for the end of a line.
+    searched: usize,
+    /// The last line ended with CR, so a LF that follows belongs to it.
+    after_cr: bool,
+    started: bool,
+    event: Event,
+    has_data: bool,
+    touched: bool,
+    limit: usize,
+}
+
+impl Decoder {
+    /// A decoder whose events have at most `limit` bytes.
+    pub fn new(limit: usize) -> Self {
+        Self {
+            buffer: BytesMut::new(),
+            searched: 0,
+            after_cr: false,
+            started: false,
+            event: Event::default(),
+            has_data: false,
+            touched: false,
+            limit,
+        }
+    }
+
+    /// Takes what was received next.
+    pub fn push(&mut self, chunk: &[u8]) {
+        self.buffer.extend_from_slice(chunk);
+    }
+
+    /// The next complete event, if there is one. An event without data is returned too when it
+    /// set an id or a retry time: who resumes a stream needs them.
+    ///
+    /// # Errors
+    /// When a line or an event outgrows the limit. The stream can't be read on.
+    pub fn next_event(&mut self) -> Result<Option<Event>, TooLarge> {
+        while let Some(line) = self.next_line()? {
+            if line.is_empty() {
+                let event = std::mem::take(&mut self.event);
+                let worth = self.has_data || self.touched;
+                self.has_data = false;
+                self.touched = false;
+                if worth {
+                    return Ok(Some(event));
+                }
+            } else {
+                self.field(&line)?;
+            }
+        }
+        Ok(None)
+    }
+
+    fn next_line(&mut self) -> Result<Option<Bytes>, TooLarge> {
+        if self.after_cr && !self.buffer.is_empty() {
+            self.after_cr = false;
+            if self.buffer.starts_with(b"\n") {
+                let _newline = self.buffer.split_to(1);
+            }
+        }
+        if !self.started && self.buffer.len() >= 3 {
+            self.started = true;
+            if self.buffer.starts_with(b"\xef\xbb\xbf") {
+                let _mark = self.buffer.split_to(3);
+            }
+        }
+        let unsearched = self.buffer.get(self.searched..).unwrap_or_default();
+        let Some(end) = memchr::memchr2(b'\n', b'\r', unsearched) else {
+            self.searched = self.buffer.len();
+            return if self.buffer.len() > self.limit {
+                Err(TooLarge(self.limit))
+            } else {
+                Ok(None)
+            };
+        };
+        let end = self.searched + end;
+        self.started = true;
+        self.searched = 0;
+        let mut line = self.buffer.split_to(end + 1);
+        self.after_cr = line.ends_with(b"\r");
+        line.truncate(end);
+        Ok(Some(line.freeze()))
+    }
+
+    fn field(&mut self, line: &Bytes) -> Result<(), TooLarge> {
+        let colon = memchr::memchr(b':', line);
+        let (name, value) = match colon {
+            None => (line.as_ref(), Bytes::new()),
+            Some(0) => return Ok(()),
+            Some(colon) => {
+                let from = colon + 1 + usize::from(line.get(colon + 1) == Some(&b' '));
+                (line.get(..colon).unwrap_or_default(), line.slice(from..))
+            }
+        };
+        match name {
+            b"data" if self.has_data => {
+                if self.event.data.len() + value.len() > self.limit {
+                    return Err(TooLarge(self.limit));
+                }
+                let mut data = BytesMut::with_capacity(self.event.data.len() + 1 + value.len());
+                data.put_slice(&self.event.data);
+                data.put_u8(b'\n');
+                data.put_slice(&value);
+                self.event.data = data.freeze();
+            }
+            b"data" => {
+                self.event.data = value;
+                self.has_data = true;
+            }
+            b"event" => self.event.name = Some(value),
+            b"id" if !value.contains(&0) => {
+                self.event.id = Some(value);
+                self.touched = true;
+            }
+            b"retry" => {
+                if let Some(retry) = std::str::from_utf8(&value)
+                    .ok()
+                    .and_then(|it| it.parse().ok())
+                {
+                    self.event.retry = Some(retry);
+                    self.touched = true;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// A keep-alive comment: no event, and nothing that a client sees.
+pub const COMMENT: Bytes = Bytes::from_static(b":\n\n");
+
+/// One event with this data. Data of several lines becomes several `data` fields, so that nothing
+/// inside it can end the event or start another field.
+pub fn encode(data: &[u8]) -> Bytes {
+    const LEAD: &[u8] = b"event: message\ndata: ";
+    let mut bytes = BytesMut::with_capacity(LEAD.len() + data.len() + 2);
+    bytes.put_slice(LEAD);
+    let mut rest = data;
+    while let Some(end) = memchr::memchr2(b'\n', b'\r', rest) {
+        let (line, after) = rest.split_at(end);
+        bytes.put_slice(line);
+        bytes.put_slice(b"\ndata: ");
+        let pair = after.starts_with(b"\r\n");
+        rest = after.get(if pair { 2 } else { 1 }..).unwrap_or_default();
+    }
+    bytes.put_slice(rest);
+    bytes.put_slice(b"\n\n");
+    bytes.freeze()
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::StreamExt as _;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn decode(chunks: &[&[u8]]) -> Vec<Event> {
+        let mut decoder = Decoder::new(1 << 20);
+        let mut events = Vec::new();
+        for chunk in chunks {
+            decoder.push(chunk);
+            while let Some(event) = decoder.next_event().unwrap() {
+                events.push(event);
+            }
+        }
+        events
+    }
+
+    fn data(chunks: &[&[u8]]) -> Vec<String> {
+        decode(chunks)
+            .into_iter()
+            .map(|it| String::from_utf8_lossy(&it.data).into_owned())
+            .collect()
+    }
+
+    #[test]
+    fn every_line_ending_ends_a_line() {
+        for text in [
+            "data: a\n\ndata: b\n\n",
+            "data: a\r\rdata: b\r\r",
+            "data: a\r\n\r\ndata: b\r\n\r\n",
+        ] {
+            assert_eq!(data(&[text.as_bytes()]), ["a", "b"], "{text:?}");
+        }
+        assert_eq!(
+            data(&[b"data: a\r", b"\n\r", b"\ndata: b\r\n", b"\r\n"]),
+            ["a", "b"]
+        );
+    }
+
+    #[test]
+    fn fields_are_read_as_the_standard_says() {
+        let text = "\u{feff}: comment\nid: 7\nevent: e\nretry: 250\nretry: x\ndata:1\ndata:  2\nfoo: bar\ndata\n\n";
+        let events = decode(&[text.as_bytes()]);
+        assert_eq!(events.len(), 1);
+        let event = &events[0];
+        assert_eq!(event.data, "1\n 2\n");
+        assert_eq!(event.id.as_deref(), Some(&b"7"[..]));
+        assert_eq!(event.name.as_deref(), Some(&b"e"[..]));
+        assert_eq!(event.retry, Some(250));
+    }
+
+    #[test]
+    fn an_event_without_data_still_tells_its_id() {
+        let events = decode(&[b"id: 0\nretry: 3000\ndata:\n\nevent: only-a-name\n\n"]);
+        assert_eq!(events.len(), 1);
+        assert!(events[0].data.is_empty());
+        assert_eq!(events[0].id.as_deref(), Some(&b"0"[..]));
+    }
+
+    #[test]
+    fn what_is_incomplete_is_no_event() {
+        assert!(decode(&[b"data: a\n"]).is_empty());
+        assert!(decode(&[b"data: a"]).is_empty());
+    }
+
+    #[test]
+    fn a_line_and_an_event_are_bounded() {
+        let mut decoder = Decoder::new(100);
+        decoder.push(&[b'x'; 101]);
+        assert_eq!(decoder.next_event(), Err(TooLarge(100)));
+        let mut decoder = Decoder::new(100);
+        for _ in 0..30 {
+            decoder.push(b"data: 1234567\n");
+        }
+        assert_eq!(decoder.next_event(), Err(TooLarge(100)));
+    }
+
+    #[test]
+    fn what_is_encoded_can_not_break_out() {
+        let hostile = "{\n\"a\": 1,\r\n\r\"b\":\r2}\n\nid: 9\nevent: x";
+        let events = decode(&[&encode(hostile.as_bytes())]);
+        assert_eq!(events.len(), 1);
+        assert_eq!(
+            events[0].data,
+            hostile.replace("\r\n", "\n").replace('\r', "\n")
+        );
+        assert_eq!(events[0].id, None);
+    }
+
+    proptest! {
+        /// Any bytes, cut anywhere: the same events, and the same as an independent reader's.
+        #[test]
+        fn chunks_do_not_matter(lines in proptest::collection::vec(
+            prop_oneof!["data: ?[a-z:]{0,5}", "id: [0-9]{1,3}", "event: [a-z]{1,4}", ": [a-z]{0,4}", "[a-z]{1,3}", ""], 0..30),
+            ends in proptest::collection::vec(prop_oneof![Just("\n"), Just("\r"), Just("\r\n")], 30),
+            cuts in proptest::collection::vec(1usize..7, 1..60),
+        ) {
+            let text: String = lines.iter().zip(&ends).flat_map(|(line, end)| [line.as_str(), end]).collect();
+            let whole = decode(&[text.as_bytes()]);
+            let mut rest = text.as_bytes();
+            let mut chunks = Vec::new();
+            for cut in cuts.iter().cycle() {
+                if rest.is_empty() { break; }
+                let (chunk, after) = rest.split_at((*cut).min(rest.len()));
+                chunks.push(chunk);
+                rest = after;
+            }
+            prop_assert_eq!(&decode(&chunks), &whole);
+
+            let body = http_body_util::Full::new(Bytes::from(text));
+            let theirs = futures_util::FutureExt::now_or_never(
+                sse_stream::SseStream::new(body).map(|event| event.unwrap().data).collect::<Vec<_>>(),
+            ).unwrap();
+            let ours: Vec<_> = whole.iter().filter(|it| !it.data.is_empty())
+                .map(|it| String::from_utf8_lossy(&it.data).into_owned()).collect();
+            let theirs: Vec<_> = theirs.into_iter().flatten().filter(|it| !it.is_empty()).collect();
+            prop_assert_eq!(ours, theirs);
+        }
+    }
+}
