@@ -75,9 +75,16 @@ impl HttpClient {
     ///
     /// # Errors
     /// [`ClientError::Connect`] when surely nothing was sent, [`ClientError::Broken`] otherwise.
-    pub async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, ClientError> {
+    pub async fn send(
+        &self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, ClientError> {
         self.client.request(request).await.map_err(|error| {
-            if error.is_connect() { ClientError::Connect(error) } else { ClientError::Broken(Box::new(error)) }
+            if error.is_connect() {
+                ClientError::Connect(error)
+            } else {
+                ClientError::Broken(Box::new(error))
+            }
         })
     }
 
@@ -95,7 +102,9 @@ impl HttpClient {
             let (head, body) = self.send(request).await?.into_parts();
             Ok(Response::from_parts(head, read(body, limit).await?))
         };
-        tokio::time::timeout(within, fetch).await.map_err(|_| ClientError::Timeout(within))?
+        tokio::time::timeout(within, fetch)
+            .await
+            .map_err(|_| ClientError::Timeout(within))?
     }
 }
 
@@ -108,7 +117,9 @@ pub async fn read(mut body: Incoming, limit: usize) -> Result<Bytes, ClientError
     let mut all = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| ClientError::Broken(Box::new(error)))?;
-        let Ok(data) = frame.into_data() else { continue };
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
         if first.len() + all.len() + data.len() > limit {
             return Err(ClientError::TooLarge(limit));
         }

@@ -1,2 +1,4 @@
 //! The servers behind the gateway and how they are reached.
+
 pub mod client;
+pub mod http;

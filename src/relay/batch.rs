@@ -1,0 +1,103 @@
+//! Batches, which 2025-03-26 alone has: each member is taken as if it had come by itself, and the
+//! answers go back together, as one stream or as one array.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use tokio::sync::mpsc::channel;
+
+use super::session::LiveSession;
+use super::sink::Sink;
+use super::streams::PIPE;
+use super::{Answer, EventPipe};
+use crate::error::Error;
+use crate::limit::Admission;
+use crate::protocol::client_legacy::Accept;
+use crate::protocol::message::Message;
+use crate::protocol::sse;
+
+/// The most messages that one batch may hold.
+pub const MOST: usize = 100;
+
+/// A request of a batch: admitted, or refused before it began.
+#[derive(Debug)]
+pub struct Member {
+    /// The request.
+    pub request: Message,
+    /// Whether it may run.
+    pub admission: Result<Admission, Error>,
+}
+
+impl LiveSession {
+    /// Takes the requests of a batch.
+    ///
+    /// # Errors
+    /// When the session has ended.
+    pub async fn call_all(
+        self: &Arc<Self>,
+        members: Vec<Member>,
+        accept: Accept,
+    ) -> Result<Answer, Error> {
+        if accept.events {
+            self.as_stream(members, accept).await
+        } else {
+            self.as_array(members).await
+        }
+    }
+
+    async fn as_stream(
+        self: &Arc<Self>,
+        members: Vec<Member>,
+        accept: Accept,
+    ) -> Result<Answer, Error> {
+        let (pipe, rest) = channel(PIPE);
+        let mut first = Vec::new();
+        for Member { request, admission } in members {
+            let id = request.id().map(str::to_owned);
+            let sink = Sink::shared(accept, pipe.clone());
+            let begun = match admission {
+                Ok(admission) => self.begin(request, sink, admission).await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = begun {
+                first.push(sse::encode(&self.error_body(&error, id.as_deref())));
+            }
+        }
+        Ok(Answer::Events(EventPipe { first, rest }))
+    }
+
+    async fn as_array(self: &Arc<Self>, members: Vec<Member>) -> Result<Answer, Error> {
+        let only_json = Accept {
+            json: true,
+            events: false,
+        };
+        let answers = members
+            .into_iter()
+            .map(|Member { request, admission }| async {
+                let id = request.id().map(str::to_owned);
+                let answer = match admission {
+                    Ok(admission) => self.call(request, only_json, admission).await,
+                    Err(error) => Err(error),
+                };
+                match answer {
+                    Ok(Answer::Json(_, body)) => body,
+                    Ok(_) => Bytes::new(),
+                    Err(error) => self.error_body(&error, id.as_deref()),
+                }
+            });
+        let bodies = futures_util::future::join_all(answers).await;
+        let mut array = BytesMut::from(&b"["[..]);
+        for body in bodies.iter().filter(|body| !body.is_empty()) {
+            if array.len() > 1 {
+                array.extend_from_slice(b",");
+            }
+            array.extend_from_slice(body);
+        }
+        array.extend_from_slice(b"]");
+        Ok(Answer::Json(200, array.freeze()))
+    }
+
+    fn error_body(&self, error: &Error, id: Option<&str>) -> Bytes {
+        error.body(id, Some(self.server().name().as_str()))
+    }
+}

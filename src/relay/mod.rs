@@ -1,0 +1,228 @@
+//! Who is connected: sessions, the calls and questions in them, and the tasks that move messages.
+//!
+//! A legacy client holds a [`session::LiveSession`]: one session here, one at its server. Each request
+//! of the client is an [`exchange`]: a task that reads the server's answer to its end, whether or not
+//! the client is still there, since disconnecting is not cancelling. A [`standalone`] task reads what
+//! the server sends outside of calls. What they read is judged by the pure
+//! [`Session`](crate::protocol::session::Session), which is locked for the moment of the decision and
+//! never across a wait; a question that it books is carried out in [`question`].
+//!
+//! # Invariants
+//! - One upstream session per downstream session and server, from `initialize` to the end.
+//! - A session is found by its id, its server *and* its principal. Anything else is "unknown".
+//! - One way out: [`teardown`], for DELETE, expiry, a server that forgot, and shutdown.
+
+pub mod batch;
+mod deliver;
+mod exchange;
+mod open;
+mod question;
+mod session;
+mod sink;
+mod standalone;
+mod streams;
+mod teardown;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use bytes::Bytes;
+use dashmap::DashMap;
+use tokio::sync::mpsc::Receiver;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub use self::session::{LiveSession, SessionId};
+pub use self::teardown::Ending;
+use crate::auth::Principal;
+use crate::config::{Config, ServerName};
+use crate::error::Error;
+use crate::limit::Limiter;
+use crate::telemetry::audit::Audit;
+use crate::upstream::http::HttpServer;
+
+/// What a client gets for what it posted.
+#[derive(Debug)]
+pub enum Answer {
+    /// Taken; there is nothing to say.
+    Accepted,
+    /// One JSON body, with the status that goes with it.
+    Json(u16, Bytes),
+    /// A stream of encoded events.
+    Events(EventPipe),
+}
+
+/// The events of one stream on their way to a client. Dropping it is "the client is gone".
+#[derive(Debug)]
+pub struct EventPipe {
+    /// Events that were there before the stream was.
+    pub first: Vec<Bytes>,
+    /// Events to come; the stream ends with them.
+    pub rest: Receiver<Bytes>,
+}
+
+/// The sessions of one gateway.
+#[derive(Clone)]
+pub struct Relay(Arc<Shared>);
+
+/// What every session needs.
+pub(crate) struct Shared {
+    config: Arc<Config>,
+    servers: BTreeMap<ServerName, Arc<HttpServer>>,
+    sessions: DashMap<SessionId, Arc<LiveSession>>,
+    limiter: Limiter,
+    audit: Audit,
+    /// The exchanges that run: what shutdown waits for first.
+    calls: TaskTracker,
+    /// Everything else that runs.
+    tasks: TaskTracker,
+    /// Set when the gateway ends: nothing new begins.
+    ending: CancellationToken,
+}
+
+impl Relay {
+    /// A relay to the configured servers.
+    ///
+    /// # Errors
+    /// When the system's certificate store can't be read.
+    pub fn new(config: Arc<Config>, audit: Audit) -> Result<Self, rustls::Error> {
+        let servers = config
+            .servers
+            .iter()
+            .map(|(name, server)| Ok((name.clone(), Arc::new(HttpServer::new(server, &config)?))))
+            .collect::<Result<_, rustls::Error>>()?;
+        let limiter = Limiter::new(&config);
+        Ok(Self(Arc::new(Shared {
+            config,
+            servers,
+            sessions: DashMap::new(),
+            limiter,
+            audit,
+            calls: TaskTracker::new(),
+            tasks: TaskTracker::new(),
+            ending: CancellationToken::new(),
+        })))
+    }
+
+    /// The session that a request names: this id, at this server, of this principal.
+    ///
+    /// # Errors
+    /// [`Error::UnknownSession`] whichever of the three is wrong.
+    pub fn session(
+        &self,
+        server: &ServerName,
+        principal: &Principal,
+        id: &[u8],
+    ) -> Result<Arc<LiveSession>, Error> {
+        let session = self
+            .0
+            .sessions
+            .get(id)
+            .map(|it| Arc::clone(&it))
+            .ok_or(Error::UnknownSession)?;
+        if session.server().name() != server || !session.belongs_to(principal) {
+            return Err(Error::UnknownSession);
+        }
+        session.touch();
+        Ok(session)
+    }
+
+    /// Whether a session of this id exists, whoever holds it: what tells a stranger from a mistake.
+    pub fn is_foreign(&self, id: &[u8]) -> bool {
+        self.0.sessions.contains_key(id)
+    }
+
+    /// The limits on requests.
+    pub fn limiter(&self) -> &Limiter {
+        &self.0.limiter
+    }
+
+    /// The audit log.
+    pub fn audit(&self) -> &Audit {
+        &self.0.audit
+    }
+
+    /// How many sessions there are.
+    pub fn sessions(&self) -> usize {
+        self.0.sessions.len()
+    }
+
+    /// Starts the task that ends idle sessions and tidies the limits.
+    pub fn start_sweeping(&self) {
+        let shared = Arc::clone(&self.0);
+        self.0.tasks.spawn(async move {
+            let idle = shared.config.sessions.idle;
+            let pause = (idle / 4).clamp(Duration::from_millis(100), Duration::from_secs(30));
+            while shared
+                .ending
+                .run_until_cancelled(tokio::time::sleep(pause))
+                .await
+                .is_some()
+            {
+                shared.limiter.sweep();
+                shared.end_idle(now()).await;
+            }
+        });
+    }
+
+    /// Ends everything: no new sessions from now on, calls in flight get `grace` to end, then
+    /// every session is torn down. Bounded in time.
+    pub async fn shutdown(&self, grace: Duration) {
+        self.0.ending.cancel();
+        for session in self.0.all() {
+            session.close_standalone();
+        }
+        self.0.calls.close();
+        let _cut_short = tokio::time::timeout(grace, self.0.calls.wait()).await;
+        let endings: Vec<_> = self
+            .0
+            .all()
+            .iter()
+            .map(|it| it.end(Ending::Shutdown))
+            .collect();
+        futures_util::future::join_all(endings).await;
+        self.0.tasks.close();
+        let _late = tokio::time::timeout(teardown::PATIENCE, self.0.tasks.wait()).await;
+    }
+}
+
+impl Shared {
+    fn all(&self) -> Vec<Arc<LiveSession>> {
+        self.sessions
+            .iter()
+            .map(|entry| Arc::clone(&entry))
+            .collect()
+    }
+
+    async fn end_idle(&self, now: Instant) {
+        let idle = self.config.sessions.idle;
+        for session in self.all() {
+            if session.is_idle(now, idle) {
+                session.end(Ending::Idle).await;
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Relay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Relay")
+            .field("sessions", &self.sessions())
+            .finish_non_exhaustive()
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the relay drives the pure parts and reads the clock for them"
+)]
+fn now() -> Instant {
+    Instant::now()
+}
+
+#[expect(clippy::disallowed_methods, reason = "records carry the time of day")]
+fn today() -> SystemTime {
+    SystemTime::now()
+}

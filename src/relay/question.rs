@@ -1,0 +1,346 @@
+//! Carries out what the book of questions decides: asks the client, brings the answer to the server
+//! that waits, and sees to it that no question stays without one.
+//!
+//! Whoever takes a question out of the book ([`Session`](crate::protocol::session::Session)) owes the
+//! server the answer, and pays it here: [`LiveSession::answer`], [`LiveSession::give_up`],
+//! [`LiveSession::withdraw`], or the teardown of the session.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use tokio::task::AbortHandle;
+
+use super::deliver::Otherwise;
+use super::session::LiveSession;
+use super::{Answer, now};
+use crate::error::Error;
+use crate::limit::QuestionSlot;
+use crate::protocol::elicitation::{Action as Answered, Summary};
+use crate::protocol::message::{self, Message};
+use crate::protocol::server_legacy::Answered as Head;
+use crate::protocol::session::{LegId, NotAsked, Question, QuestionId};
+use crate::protocol::sse;
+use crate::telemetry::audit::{self, Action, Outcome, Record};
+
+/// What an open question holds beside its entry in the book.
+pub(super) struct Pending {
+    summary: Summary,
+    clock: Option<AbortHandle>,
+    _slot: QuestionSlot,
+}
+
+/// Why a question ended without an answer of its client.
+#[derive(Clone, Copy, Debug)]
+enum Unanswered {
+    /// No stream could carry it to the client.
+    NoStream,
+    /// The person did not answer in time.
+    Timeout,
+}
+
+impl LiveSession {
+    /// The server asks something, on the stream of `cause` or on its own. Returns when the question
+    /// is on its way to the client, or the refusal on its way to the server.
+    pub(super) async fn ask(self: &Arc<Self>, cause: Option<LegId>, question: &Message) {
+        let slot = match self.shared.audit.reserve().await {
+            Ok(slot) => slot,
+            Err(_) => {
+                return self
+                    .refuse(
+                        question,
+                        -31006,
+                        "audit_full",
+                        "the gateway can't record the question",
+                    )
+                    .await;
+            }
+        };
+        let Some(place) = self.shared.limiter.question(self.principal()) else {
+            return self
+                .refuse(
+                    question,
+                    -31006,
+                    "capacity",
+                    "too many questions wait for this person",
+                )
+                .await;
+        };
+        let summary = Summary::of(question);
+        let booked = {
+            let mut state = self.state();
+            state.talk.ask(now(), cause, question).inspect(|id| {
+                let pending = Pending {
+                    summary: summary.clone(),
+                    clock: None,
+                    _slot: place,
+                };
+                state.pending.insert(*id, pending);
+            })
+        };
+        let id = match booked {
+            Ok(id) => id,
+            Err(NotAsked::Undeclared(undeclared)) => {
+                return self
+                    .refuse(question, undeclared.code, "undeclared", undeclared.message)
+                    .await;
+            }
+            Err(NotAsked::Closed) => {
+                return self
+                    .refuse(
+                        question,
+                        -31003,
+                        "session_lost",
+                        "the session of the client has ended",
+                    )
+                    .await;
+            }
+        };
+        slot.write(
+            self.about(Record::question_asked)
+                .question(record_of(question, &summary)),
+        );
+        let clock = self
+            .shared
+            .tasks
+            .spawn(Arc::clone(self).watch(id))
+            .abort_handle();
+        match self.state().pending.get_mut(&id) {
+            Some(pending) => pending.clock = Some(clock),
+            None => clock.abort(),
+        }
+        self.deliver(
+            cause,
+            Otherwise::Ask(id),
+            sse::encode(&question.with_id(&id.to_string())),
+        )
+        .await;
+    }
+
+    /// Takes an answer of the client to the server that waits for it.
+    ///
+    /// # Errors
+    /// When the server no longer knows the session.
+    pub async fn answer(self: &Arc<Self>, answer: &Message) -> Result<Answer, Error> {
+        let now = now();
+        let taken = {
+            let mut state = self.state();
+            let taken = answer.id().and_then(|id| state.talk.answer(now, id));
+            taken.and_then(|(id, question)| Some((question, state.pending.remove(&id)?)))
+        };
+        let Some((question, pending)) = taken else {
+            // Late, twice, or never asked: the answer goes nowhere, and the client needs no error.
+            let record = self
+                .about(Record::answer_ignored)
+                .reason("no_such_question");
+            self.shared.audit.write(record).await;
+            return Ok(Answer::Accepted);
+        };
+        pending.stop_clock();
+        let action = Answered::of(&question.method, answer);
+        let sent = self
+            .post_patiently(answer.with_id(&question.server_id))
+            .await;
+        let mut record = about(self, Record::question_answered, &question, &pending)
+            .waited(now.saturating_duration_since(question.asked));
+        if let Some(action) = action_of(action) {
+            record = record.action(action);
+        }
+        let (outcome, reason) = match &sent {
+            Ok(reply) if reply.status.is_success() => (Outcome::Ok, None),
+            Ok(reply) if reply.what == Head::SessionGone => {
+                (Outcome::Lost, Some("forgotten_by_server"))
+            }
+            Ok(_) => (Outcome::Lost, Some("refused_by_server")),
+            Err(_) => (Outcome::Lost, Some("server_unreachable")),
+        };
+        record = record.outcome(outcome);
+        if let Some(reason) = reason {
+            tracing::warn!(server = %self.server().name(), session = self.tag(), reason, "an answer did not reach its server");
+            record = record.reason(reason);
+        }
+        self.shared.audit.write(record).await;
+        match sent {
+            Ok(reply) => self.check_gone(&reply).map(|()| Answer::Accepted),
+            Err(_) => Ok(Answer::Accepted),
+        }
+    }
+
+    /// The server withdraws its question: the client is told, under the id it knows.
+    pub(super) async fn withdraw(
+        self: &Arc<Self>,
+        cause: Option<LegId>,
+        notice: &Message,
+        server_id: &str,
+    ) {
+        let taken = {
+            let mut state = self.state();
+            let taken = state.talk.withdraw(now(), server_id);
+            taken.and_then(|(id, question)| {
+                let unread = state.streams.drop_question(id);
+                Some((id, question, state.pending.remove(&id)?, unread))
+            })
+        };
+        let Some((id, question, pending, unread)) = taken else {
+            return;
+        };
+        pending.stop_clock();
+        let record = about(self, Record::question_answered, &question, &pending)
+            .outcome(Outcome::Cancelled)
+            .reason("withdrawn_by_server")
+            .waited(now().saturating_duration_since(question.asked));
+        self.shared.audit.write(record).await;
+        if !unread {
+            let told = notice.replacing(server_id, &id.to_string());
+            self.deliver(
+                cause.or(question.cause),
+                Otherwise::Keep,
+                sse::encode(&told),
+            )
+            .await;
+        }
+    }
+
+    /// Waits with a question, and ends it when its time is over.
+    async fn watch(self: Arc<Self>, id: QuestionId) {
+        let times = &self.shared.config.timeouts;
+        tokio::time::sleep(times.stream.min(times.question)).await;
+        if self.state().streams.drop_question(id) {
+            return self.give_up(id, Unanswered::NoStream).await;
+        }
+        tokio::time::sleep(times.question.saturating_sub(times.stream)).await;
+        self.give_up(id, Unanswered::Timeout).await;
+    }
+
+    async fn give_up(self: &Arc<Self>, id: QuestionId, why: Unanswered) {
+        let taken = {
+            let mut state = self.state();
+            let taken = state.talk.give_up(now(), id);
+            taken.and_then(|question| Some((question, state.pending.remove(&id)?)))
+        };
+        let Some((question, pending)) = taken else {
+            return;
+        };
+        let (outcome, reason, text) = match why {
+            Unanswered::NoStream => (
+                Outcome::Lost,
+                "no_stream",
+                "the client has no stream on which it could be asked",
+            ),
+            Unanswered::Timeout => (
+                Outcome::Timeout,
+                "timeout",
+                "the person did not answer in time",
+            ),
+        };
+        let record = about(self, Record::question_answered, &question, &pending)
+            .outcome(outcome)
+            .reason(reason)
+            .waited(now().saturating_duration_since(question.asked));
+        self.shared.audit.write(record).await;
+        if matches!(why, Unanswered::Timeout) {
+            let params = format!(r#"{{"requestId":{id},"reason":"nobody answered in time"}}"#);
+            let notice = message::notification("notifications/cancelled", &params);
+            // Not waited for: a client that reads nothing must not keep the server waiting.
+            let session = Arc::clone(self);
+            self.shared.tasks.spawn(async move {
+                session
+                    .deliver(question.cause, Otherwise::Keep, sse::encode(&notice))
+                    .await;
+            });
+        }
+        self.tell_unanswered(unanswered(&question.server_id, reason, text))
+            .await;
+    }
+
+    /// Answers a question with an error, without asking anybody.
+    async fn refuse(
+        self: &Arc<Self>,
+        question: &Message,
+        code: i32,
+        reason: &'static str,
+        text: &str,
+    ) {
+        let Some(id) = question.id() else { return };
+        let data = serde_json::json!({ "source": "gateway", "reason": reason });
+        let answer = message::error(Some(id), code, text, Some(&data));
+        let record = self
+            .about(Record::question_answered)
+            .question(record_of(question, &Summary::of(question)))
+            .outcome(Outcome::Refused)
+            .reason(reason)
+            .code(i64::from(code));
+        self.shared.audit.write(record).await;
+        self.tell_unanswered(answer).await;
+    }
+
+    /// Sends an answer of ours, beside what else is going on.
+    async fn tell_unanswered(self: &Arc<Self>, answer: Bytes) {
+        let session = Arc::clone(self);
+        self.shared.tasks.spawn(async move {
+            // The loss of the session shows itself to whoever asks next.
+            let _gone = session.tell_server(answer).await;
+        });
+    }
+}
+
+impl Pending {
+    /// The question is over before its time.
+    pub(super) fn stop_clock(&self) {
+        if let Some(clock) = &self.clock {
+            clock.abort();
+        }
+    }
+}
+
+/// What the server is told when the one who was asked is gone.
+pub(super) fn lost(server_id: &str, text: &str) -> Bytes {
+    unanswered(server_id, "session_lost", text)
+}
+
+fn unanswered(server_id: &str, reason: &str, text: &str) -> Bytes {
+    let data = serde_json::json!({ "source": "gateway", "reason": reason });
+    message::error(Some(server_id), -31007, text, Some(&data))
+}
+
+/// A record about a question that was asked.
+pub(super) fn about(
+    session: &LiveSession,
+    record: fn(SystemTime) -> Record,
+    question: &Question,
+    pending: &Pending,
+) -> Record {
+    session.about(record).question(describe(
+        &question.server_id,
+        &question.method,
+        &pending.summary,
+    ))
+}
+
+fn record_of(question: &Message, summary: &Summary) -> audit::Question {
+    describe(
+        question.id().unwrap_or_default(),
+        question.method(),
+        summary,
+    )
+}
+
+fn describe(id: &str, method: &str, summary: &Summary) -> audit::Question {
+    let described = audit::Question::new(id, method);
+    match summary {
+        Summary::Other => described,
+        Summary::Form(fields) => described.form(fields.iter().map(String::as_str)),
+        Summary::Url(url) => described.url(url),
+    }
+}
+
+fn action_of(action: Answered) -> Option<Action> {
+    Some(match action {
+        Answered::Accept => Action::Accept,
+        Answered::Decline => Action::Decline,
+        Answered::Cancel => Action::Cancel,
+        Answered::Result => Action::Result,
+        Answered::Error => Action::Error,
+        Answered::Unknown => return None,
+    })
+}

@@ -1,0 +1,336 @@
+//! One client's session: what is shared by the requests, streams and tasks that belong to it.
+
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::Notify;
+use tokio::sync::mpsc::channel;
+use tokio_util::sync::CancellationToken;
+
+use super::question::Pending;
+use super::streams::{PIPE, Streams};
+use super::teardown::Ending;
+use super::{Answer, EventPipe, Shared, now, today};
+use crate::auth::Principal;
+use crate::error::Error;
+use crate::limit::SessionSlot;
+use crate::protocol::client_legacy::Posted;
+use crate::protocol::message::Message;
+use crate::protocol::session::{LegId, QuestionId, Session};
+use crate::protocol::version::Version;
+use crate::telemetry::audit::Record;
+use crate::upstream::client::ClientError;
+use crate::upstream::http::{HttpServer, Reply, Wire};
+
+/// A session's id towards its client: 256 random bits, base64url. Never printed.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct SessionId(Box<[u8]>);
+
+/// A session that is open, or just ending.
+pub struct LiveSession {
+    id: SessionId,
+    tag: String,
+    principal: Principal,
+    server: Arc<HttpServer>,
+    wire: Wire,
+    version: Version,
+    pub(super) shared: Arc<Shared>,
+    pub(super) state: Mutex<State>,
+    /// Set when the session ends; every task of it stops.
+    pub(super) ended: CancellationToken,
+    _slot: SessionSlot,
+}
+
+/// What is decided about under the lock.
+pub(super) struct State {
+    /// The calls and questions.
+    pub(super) talk: Session,
+    /// Where messages to the client go.
+    pub(super) streams: Streams,
+    /// What each open question holds.
+    pub(super) pending: HashMap<QuestionId, Pending>,
+    /// How each call in flight learns that its client cancelled it.
+    pub(super) cancels: HashMap<LegId, Arc<Notify>>,
+    /// When the client last sent something.
+    last_seen: Instant,
+    /// The server's standalone stream is being read, or was asked for.
+    listening: bool,
+}
+
+/// What a new session is made of.
+pub(super) struct Opened {
+    pub(super) id: SessionId,
+    pub(super) principal: Principal,
+    pub(super) server: Arc<HttpServer>,
+    pub(super) wire: Wire,
+    pub(super) version: Version,
+    pub(super) talk: Session,
+    pub(super) slot: SessionSlot,
+}
+
+impl SessionId {
+    /// A new one, which nobody can guess.
+    ///
+    /// # Errors
+    /// When the system gives no randomness.
+    pub(super) fn random() -> Result<Self, Error> {
+        let mut bytes = [0; 32];
+        aws_lc_rs::rand::fill(&mut bytes)
+            .map_err(|_| Error::Capacity("no randomness for a session id".into()))?;
+        Ok(Self(
+            BASE64_URL_SAFE_NO_PAD.encode(bytes).into_bytes().into(),
+        ))
+    }
+
+    /// As the header carries it.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// What records and logs call it: enough to tell sessions apart, useless to take one over.
+    pub fn tag(id: &[u8]) -> String {
+        let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, id);
+        digest
+            .as_ref()
+            .iter()
+            .take(8)
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
+    }
+}
+
+impl Borrow<[u8]> for SessionId {
+    fn borrow(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SessionId({})", Self::tag(&self.0))
+    }
+}
+
+impl LiveSession {
+    pub(super) fn new(opened: Opened, shared: Arc<Shared>) -> Arc<Self> {
+        let state = State {
+            talk: opened.talk,
+            streams: Streams::new(shared.config.limits.buffer),
+            pending: HashMap::new(),
+            cancels: HashMap::new(),
+            last_seen: now(),
+            listening: false,
+        };
+        Arc::new(Self {
+            tag: SessionId::tag(opened.id.as_bytes()),
+            id: opened.id,
+            principal: opened.principal,
+            server: opened.server,
+            wire: opened.wire,
+            version: opened.version,
+            shared,
+            state: Mutex::new(state),
+            ended: CancellationToken::new(),
+            _slot: opened.slot,
+        })
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// What records and logs call it.
+    pub fn tag(&self) -> &str {
+        &self.tag
+    }
+
+    /// Who holds it.
+    pub fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    /// The negotiated version.
+    pub fn version(&self) -> &Version {
+        &self.version
+    }
+
+    /// The server it is with.
+    pub(super) fn server(&self) -> &HttpServer {
+        &self.server
+    }
+
+    /// The session at the server.
+    pub(super) fn wire(&self) -> &Wire {
+        &self.wire
+    }
+
+    /// Whether this caller holds it. Without authentication the id itself is all there is to show.
+    pub(super) fn belongs_to(&self, principal: &Principal) -> bool {
+        self.principal == *principal
+            || (principal.is_anonymous() && self.principal.issuer() == principal.issuer())
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    pub(super) fn touch(&self) {
+        self.state().last_seen = now();
+    }
+
+    /// Whether nobody has used it for this long: nothing came, nothing runs, no stream is open.
+    pub(super) fn is_idle(&self, now: Instant, idle: Duration) -> bool {
+        let mut state = self.state();
+        now.saturating_duration_since(state.last_seen) >= idle
+            && !state.talk.is_busy()
+            && state.streams.count() == 0
+    }
+
+    pub(super) fn close_standalone(&self) {
+        self.state().streams.close_standalone();
+    }
+
+    /// A record about this session.
+    pub(super) fn about(&self, record: fn(std::time::SystemTime) -> Record) -> Record {
+        record(today())
+            .principal(&self.principal)
+            .server(self.server.name())
+            .session(&self.tag)
+    }
+
+    /// Opens a standalone stream for the client.
+    ///
+    /// # Errors
+    /// When it has as many streams as it may, or the session has ended.
+    pub fn listen(&self) -> Result<EventPipe, Error> {
+        let mut state = self.state();
+        if self.ended.is_cancelled() {
+            return Err(Error::UnknownSession);
+        }
+        if self.shared.ending.is_cancelled() {
+            return Err(Error::ShuttingDown);
+        }
+        if self
+            .shared
+            .config
+            .limits
+            .streams
+            .is_some_and(|most| state.streams.count() >= most)
+        {
+            return Err(Error::Capacity(
+                "the session has too many open streams".into(),
+            ));
+        }
+        let (pipe, rest) = channel(PIPE);
+        Ok(EventPipe {
+            first: state.streams.open_standalone(pipe),
+            rest,
+        })
+    }
+
+    /// Takes a notification of the client.
+    ///
+    /// # Errors
+    /// When the server no longer knows the session.
+    pub async fn notify(
+        self: &Arc<Self>,
+        message: &Message,
+        posted: Posted<'_>,
+    ) -> Result<Answer, Error> {
+        match posted {
+            Posted::Cancelled(id) => {
+                let leg = {
+                    let mut state = self.state();
+                    let leg = state.talk.cancel(id);
+                    if let Some(call) = leg.and_then(|leg| state.cancels.get(&leg)) {
+                        call.notify_one();
+                    }
+                    leg
+                };
+                // A cancel of what is over, or never was, is nobody's business (2025-11-25
+                // basic/utilities/cancellation: "MAY ignore").
+                if let Some(leg) = leg {
+                    self.tell_server(message.replacing(id, &leg.to_string()))
+                        .await?;
+                }
+            }
+            Posted::Initialized => {
+                self.tell_server(message.bytes().clone()).await?;
+                self.start_listening();
+            }
+            _ => self.tell_server(message.bytes().clone()).await?,
+        }
+        Ok(Answer::Accepted)
+    }
+
+    /// Begins to read the server's standalone stream, once.
+    fn start_listening(self: &Arc<Self>) {
+        if !std::mem::replace(&mut self.state().listening, true) {
+            self.shared
+                .tasks
+                .spawn(super::standalone::run(Arc::clone(self)));
+        }
+    }
+
+    /// Sends the server something that has no answer. What the server thinks of it is logged; only
+    /// the loss of the session matters to the client.
+    ///
+    /// # Errors
+    /// [`Error::Forgotten`] when the server no longer knows the session.
+    pub(super) async fn tell_server(self: &Arc<Self>, message: Bytes) -> Result<(), Error> {
+        match self.post_patiently(message).await {
+            Ok(reply) => self.check_gone(&reply),
+            Err(error) => {
+                tracing::warn!(server = %self.server.name(), session = self.tag, %error, "message to the server lost");
+                Ok(())
+            }
+        }
+    }
+
+    /// Posts something small. Connecting is tried again for a moment: surely nothing was sent.
+    pub(super) async fn post_patiently(&self, message: Bytes) -> Result<Reply, ClientError> {
+        const TRIES: u32 = 4;
+        const PATIENCE: Duration = Duration::from_secs(15);
+        let post = async {
+            let mut pause = Duration::from_millis(100);
+            for _ in 1..TRIES {
+                match self.server.post(&self.wire, message.clone()).await {
+                    Err(ClientError::Connect(_)) => tokio::time::sleep(pause).await,
+                    other => return other,
+                }
+                pause *= 3;
+            }
+            self.server.post(&self.wire, message).await
+        };
+        tokio::time::timeout(PATIENCE, post)
+            .await
+            .map_err(|_| ClientError::Timeout(PATIENCE))?
+    }
+
+    /// Ends the session when this answer says that the server doesn't know it.
+    pub(super) fn check_gone(self: &Arc<Self>, reply: &Reply) -> Result<(), Error> {
+        if reply.what != crate::protocol::server_legacy::Answered::SessionGone {
+            return Ok(());
+        }
+        self.shared.tasks.spawn(self.end(Ending::Forgotten));
+        Err(Error::Forgotten)
+    }
+}
+
+impl fmt::Debug for LiveSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LiveSession")
+            .field("session", &self.tag)
+            .field("server", self.server.name())
+            .field("principal", &self.principal)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,180 @@
+//! The open streams of one client, and what waits until one is open.
+//!
+//! # Invariants
+//! - A message goes to one stream, never to several (2025-11-25 basic/transports, "Sending Messages").
+//! - What waits is bounded: the oldest notice makes room, a question waits on its own clock.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use tokio::sync::mpsc::Sender;
+
+use crate::protocol::session::{LegId, QuestionId};
+
+/// Where encoded events are put for a client to read.
+pub(crate) type Pipe = Sender<Bytes>;
+
+/// Events that a stream holds for a client that reads slowly; then the server's stream is read
+/// slowly too.
+pub(crate) const PIPE: usize = 16;
+
+/// The streams of one session, by what opened them.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    calls: Vec<(LegId, Pipe)>,
+    standalone: Vec<Pipe>,
+    waiting: VecDeque<Waiting>,
+    room: usize,
+}
+
+/// A message that no stream could take yet.
+#[derive(Debug)]
+struct Waiting {
+    question: Option<QuestionId>,
+    event: Bytes,
+}
+
+impl Streams {
+    /// No streams; at most `room` notices wait for one.
+    pub(crate) fn new(room: usize) -> Self {
+        Self {
+            calls: Vec::new(),
+            standalone: Vec::new(),
+            waiting: VecDeque::new(),
+            room,
+        }
+    }
+
+    /// The answer to a call has become a stream. What waited and is to be read there first is returned.
+    pub(crate) fn open_call(&mut self, leg: LegId, pipe: Pipe) -> Vec<Bytes> {
+        self.calls.push((leg, pipe));
+        self.waiting.drain(..).map(|it| it.event).collect()
+    }
+
+    /// The client has opened a standalone stream. What waited is returned.
+    pub(crate) fn open_standalone(&mut self, pipe: Pipe) -> Vec<Bytes> {
+        self.standalone.push(pipe);
+        self.waiting.drain(..).map(|it| it.event).collect()
+    }
+
+    /// A call has ended, and its stream with it.
+    pub(crate) fn close_call(&mut self, leg: LegId) {
+        self.calls.retain(|(it, _)| *it != leg);
+    }
+
+    /// How many streams are open.
+    pub(crate) fn count(&mut self) -> usize {
+        self.forget_closed();
+        self.calls.len() + self.standalone.len()
+    }
+
+    /// Where a message goes: the stream of the call that caused it; else the newest standalone
+    /// stream; else the newest stream of any call, which reaches the same client.
+    pub(crate) fn route(&mut self, cause: Option<LegId>) -> Option<Pipe> {
+        self.forget_closed();
+        let own = self
+            .calls
+            .iter()
+            .find(|(leg, _)| Some(*leg) == cause)
+            .map(|(_, pipe)| pipe);
+        own.or(self.standalone.last())
+            .or(self.calls.last().map(|(_, pipe)| pipe))
+            .cloned()
+    }
+
+    /// Keeps a message until a stream opens.
+    pub(crate) fn hold(&mut self, question: Option<QuestionId>, event: Bytes) {
+        if question.is_none()
+            && self
+                .waiting
+                .iter()
+                .filter(|it| it.question.is_none())
+                .count()
+                >= self.room
+        {
+            let oldest = self.waiting.iter().position(|it| it.question.is_none());
+            let Some(oldest) = oldest else { return };
+            self.waiting.remove(oldest);
+        }
+        self.waiting.push_back(Waiting { question, event });
+    }
+
+    /// A question is over; whether it was still waiting for a stream.
+    pub(crate) fn drop_question(&mut self, id: QuestionId) -> bool {
+        let before = self.waiting.len();
+        self.waiting.retain(|it| it.question != Some(id));
+        self.waiting.len() < before
+    }
+
+    /// Closes every stream, once what is in it has been read.
+    pub(crate) fn close(&mut self) {
+        self.calls.clear();
+        self.standalone.clear();
+        self.waiting.clear();
+    }
+
+    /// Closes the standalone streams.
+    pub(crate) fn close_standalone(&mut self) {
+        self.standalone.clear();
+    }
+
+    fn forget_closed(&mut self) {
+        self.calls.retain(|(_, pipe)| !pipe.is_closed());
+        self.standalone.retain(|pipe| !pipe.is_closed());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc::channel;
+
+    use super::*;
+    use crate::protocol::capability::ClientCapabilities;
+    use crate::protocol::session::Session;
+
+    fn legs() -> (LegId, LegId) {
+        let (now, mut session) = (
+            std::time::Instant::now(),
+            Session::new(ClientCapabilities::default()),
+        );
+        (
+            session.begin(now, "1", None).unwrap(),
+            session.begin(now, "2", None).unwrap(),
+        )
+    }
+
+    #[test]
+    fn a_message_prefers_the_stream_of_its_cause() {
+        let ((one, two), mut streams) = (legs(), Streams::new(4));
+        let (a, _a) = channel(1);
+        let (b, _b) = channel(1);
+        let (s, standalone) = channel(1);
+        assert!(streams.route(None).is_none());
+        streams.open_call(one, a.clone());
+        assert!(streams.route(None).unwrap().same_channel(&a));
+        streams.open_call(two, b.clone());
+        assert!(streams.route(Some(one)).unwrap().same_channel(&a));
+        streams.open_standalone(s.clone());
+        assert!(streams.route(None).unwrap().same_channel(&s));
+        assert!(streams.route(Some(two)).unwrap().same_channel(&b));
+        drop(standalone);
+        streams.close_call(one);
+        assert!(streams.route(Some(one)).unwrap().same_channel(&b));
+    }
+
+    #[test]
+    fn the_oldest_notice_makes_room_and_a_question_does_not() {
+        let ((one, _), mut streams) = (legs(), Streams::new(2));
+        let mut session = Session::new(ClientCapabilities::default());
+        let text: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+        let ping = crate::protocol::message::Message::parse(&Bytes::from(text)).unwrap();
+        let question = session.ask(std::time::Instant::now(), None, &ping).unwrap();
+        streams.hold(Some(question), Bytes::from("question"));
+        for notice in ["1", "2", "3"] {
+            streams.hold(None, Bytes::from(notice));
+        }
+        let (pipe, _reader) = channel(1);
+        assert_eq!(streams.open_call(one, pipe), ["question", "2", "3"]);
+        assert!(!streams.drop_question(question));
+    }
+}
