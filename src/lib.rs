@@ -1,8 +1,75 @@
 //! Contraflow: the bidirectional gateway for the Model Context Protocol.
+//!
+//! Clients call servers through it, and what a server asks in the middle of a call finds its way
+//! back to the one person whose call caused it.
+//!
+//! # One exchange between two faces
+//!
+//! ```text
+//!   client side                     the middle                      server side
+//!  ┌────────────────┐         ┌──────────────────┐          ┌────────────────┐
+//!  │ legacy face    │ request │     session      │ request  │ legacy face    │
+//!  │ (sessions, SSE)│ ──────▶ │  its calls, its  │ ───────▶ │ (Streamable    │
+//!  │                │ answer  │  questions, the  │ answer   │  HTTP)         │
+//!  │                │ ◀────── │  outcome of each │ ◀─────── │                │
+//!  └────────────────┘ question└──────────────────┘ question └────────────────┘
+//! ```
+//!
+//! # The way of a request
+//!
+//! ```text
+//! client ──POST──► http::listener ─► http::mcp, http::visit
+//!                    1 route      which server
+//!                    2 who        auth: a principal, or 401 with a challenge
+//!                    3 envelope   protocol::message: id and method, borrowed from the bytes
+//!                    4 session    relay: found by id, server and principal
+//!                    5 limit      limit: may they ask now
+//!                    6 exchange   relay::exchange ─► upstream::http ─► server
+//! client ◄─SSE── http::stream ◄── relay::deliver ◄── protocol::session ◄── relay::exchange
+//!                                   │ question
+//!                                   └► relay::question: books it, asks, and owes the server the answer
+//! ```
+//!
+//! # The rooms, and who may reach whom
+//!
+//! ```text
+//! main → cli → gateway        builds and connects all
+//!                 │
+//!                 ▼
+//!               http ──► auth ─────────► upstream::client      leaves that all may use:
+//!                 │  ──► limit                                 config (read-only), error, telemetry
+//!                 ▼
+//!               relay ─► upstream
+//!                 │
+//!                 ▼
+//!              protocol   imports nothing of the crate
+//! ```
+//!
+//! # The laws
+//!
+//! 1. Every question is answered exactly once: by the client, a timeout or the teardown.
+//! 2. A question reaches only the session and principal of the exchange that caused it. The route
+//!    comes from the exchange, never from anything that a caller sends.
+//! 3. Nothing waits for ever, and a person's thinking time has its own clock.
+//! 4. What is not understood passes unchanged, byte for byte.
+//! 5. Nothing is executed twice silently.
+//! 6. Credentials, session ids and event ids end at the gateway, in both directions.
+//! 7. Everything is bounded; full is a clear error to the one who filled it.
+//! 8. There is one teardown path.
+//! 9. Protocol decisions are pure code.
+//! 10. Every decision is on the record: who, which server, what, outcome, why; never the secret.
+//! 11. What decides is the parsed body, once, and never a header alone.
 
 pub mod auth;
 pub mod cli;
 pub mod config;
+pub mod error;
+mod gateway;
+mod http;
 pub mod limit;
+pub mod protocol;
+pub mod relay;
 pub mod telemetry;
 pub mod upstream;
+
+pub use self::gateway::{Gateway, StartError};

@@ -19,6 +19,16 @@ pub enum LogFormat {
     Json,
 }
 
+impl LogFormat {
+    /// What `CONTRAFLOW_LOG_FORMAT` says: `json`, or text.
+    pub fn from_env() -> Self {
+        match std::env::var("CONTRAFLOW_LOG_FORMAT").as_deref() {
+            Ok("json") => Self::Json,
+            _ => Self::Text,
+        }
+    }
+}
+
 /// Why there are no logs.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {

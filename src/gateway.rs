@@ -1,0 +1,121 @@
+//! A running gateway: builds every part and connects them.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::auth::Authenticator;
+use crate::config::Config;
+use crate::http::{Front, listener};
+use crate::relay::Relay;
+use crate::telemetry::audit::{Audit, AuditError, Record};
+use crate::upstream::client::HttpClient;
+
+/// A gateway that serves.
+#[derive(Debug)]
+pub struct Gateway {
+    address: SocketAddr,
+    grace: Duration,
+    relay: Relay,
+    audit: Audit,
+    /// Nothing new is begun.
+    ending: CancellationToken,
+    /// No connection is accepted any more.
+    closed: CancellationToken,
+    tasks: TaskTracker,
+}
+
+/// Why a gateway does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The address can't be listened on.
+    #[error("can't listen on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The audit log can't be written.
+    #[error("the audit log can't be used")]
+    Audit(#[from] AuditError),
+    /// The system's certificate store can't be read.
+    #[error("the system's certificates can't be read")]
+    Certificates(#[from] rustls::Error),
+}
+
+impl Gateway {
+    /// Binds and serves, in the background, on the runtime that this is called on.
+    ///
+    /// # Errors
+    /// When the address is taken, or the audit log or the certificate store can't be used.
+    pub async fn start(config: Config) -> Result<Self, StartError> {
+        let failed = |source| StartError::Listen {
+            address: config.listen,
+            source,
+        };
+        let listener = TcpListener::bind(config.listen).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let config = Arc::new(config.bound_to(address));
+        let audit = match &config.audit {
+            Some(log) => Audit::open(log)?,
+            None => Audit::off(),
+        };
+        audit.write(Record::gateway_started(now())).await;
+
+        let tasks = TaskTracker::new();
+        let ending = CancellationToken::new();
+        let closed = CancellationToken::new();
+        let auth = Authenticator::new(&config, HttpClient::new(config.timeouts.connect)?);
+        auth.start(&tasks, &ending);
+        let relay = Relay::new(Arc::clone(&config), audit.clone())?;
+        relay.start_sweeping();
+        let connections = config.limits.connections;
+        let grace = config.timeouts.shutdown;
+        let front = Front::new(config, auth, relay.clone(), ending.clone());
+        tasks.spawn(listener::serve(
+            listener,
+            front.router(),
+            connections,
+            closed.clone(),
+        ));
+        tasks.close();
+        tracing::info!("listening on http://{address}");
+        Ok(Self {
+            address,
+            grace,
+            relay,
+            audit,
+            ending,
+            closed,
+            tasks,
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Ends it. Nothing new begins; calls in flight get the configured time, and answers to open
+    /// questions are still taken meanwhile; then sessions end, at the servers too, streams close, and
+    /// the audit log is written to its end.
+    pub async fn shutdown(self) {
+        self.ending.cancel();
+        self.relay.shutdown(self.grace).await;
+        self.closed.cancel();
+        self.tasks.wait().await;
+        self.audit.write(Record::gateway_stopped(now())).await;
+        self.audit.close().await;
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "records carry the time of day")]
+fn now() -> SystemTime {
+    SystemTime::now()
+}

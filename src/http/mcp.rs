@@ -1,0 +1,165 @@
+//! An MCP endpoint: the pipeline that every message of a client goes through.
+//!
+//! The order is a security property. Nothing of the body is looked at before the sender is known,
+//! and nothing is sent to a server before the limits agreed; what decides is the parsed body, once,
+//! and never a header alone.
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Request};
+
+use super::visit::Visit;
+use super::{Front, cors, reply, today};
+use crate::auth::{Denied, Principal};
+use crate::config::ServerName;
+use crate::error::Error;
+use crate::protocol::version::SESSION_HEADER;
+use crate::relay::SessionId;
+use crate::telemetry::audit::{Outcome, Record};
+
+/// Why a request is not answered by its server, and what is known about it.
+pub(super) struct Refused {
+    pub(super) error: Error,
+    /// The JSON-RPC id, as JSON text.
+    pub(super) id: Option<String>,
+    pub(super) method: Option<String>,
+}
+
+impl<E: Into<Error>> From<E> for Refused {
+    fn from(error: E) -> Self {
+        Self {
+            error: error.into(),
+            id: None,
+            method: None,
+        }
+    }
+}
+
+/// Handles a request to `/mcp/{server}`.
+pub(super) async fn handle(
+    State(front): State<Front>,
+    Path(server): Path<String>,
+    request: Request<Body>,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    let hosts = &front.0.hosts;
+    let allowed = hosts
+        .check_host(&parts.headers, &parts.uri)
+        .and_then(|()| hosts.check_origin(&parts.headers));
+    let origin = match allowed {
+        Ok(origin) => origin,
+        Err(error) => return front.refuse(None, None, &parts.headers, error.into()).await,
+    };
+    let response = match &origin {
+        Some(origin) if parts.method == Method::OPTIONS => return cors::preflight(origin),
+        _ => front.enter(&server, parts, body).await,
+    };
+    match &origin {
+        Some(origin) => cors::allow(response, origin),
+        None => response,
+    }
+}
+
+impl Front {
+    /// Finds the server, learns who is asking, and hands over to the method.
+    async fn enter(&self, server: &str, parts: Parts, body: Body) -> Response {
+        let Parts {
+            method, headers, ..
+        } = parts;
+        let Some((server, _)) = self.0.config.servers.get_key_value(server) else {
+            return self
+                .refuse(None, None, &headers, Error::UnknownServer.into())
+                .await;
+        };
+        if !matches!(method, Method::POST | Method::GET | Method::DELETE) {
+            return reply::not_allowed("GET, POST, DELETE, OPTIONS");
+        }
+        let identity = match self.0.auth.authenticate(server, &headers, today()).await {
+            Ok(identity) => identity,
+            Err(denied) => return self.deny(server, &denied).await,
+        };
+        let visit = Visit {
+            front: self,
+            server,
+            headers,
+            identity,
+        };
+        let answered = match method {
+            Method::POST => visit.post(body).await,
+            Method::GET => visit.listen(),
+            _ => visit.end().await,
+        };
+        match answered {
+            Ok(response) => response,
+            Err(refused) => {
+                let principal = Some(&visit.identity.principal);
+                self.refuse(Some(server), principal, &visit.headers, refused)
+                    .await
+            }
+        }
+    }
+
+    /// Answers a caller who may not come in, and puts that on record.
+    async fn deny(&self, server: &ServerName, denied: &Denied) -> Response {
+        let record = Record::refused(today())
+            .server(server)
+            .outcome(Outcome::Refused)
+            .reason(denied.reason())
+            .status(denied.status().as_u16());
+        self.0.relay.audit().write(record).await;
+        reply::denied(denied)
+    }
+
+    /// Answers with an error, and puts a refusal on record.
+    async fn refuse(
+        &self,
+        server: Option<&ServerName>,
+        principal: Option<&Principal>,
+        headers: &HeaderMap,
+        refused: Refused,
+    ) -> Response {
+        let Refused { error, id, method } = refused;
+        let answer = self.0.config.limits.answer;
+        let response = reply::error(
+            &error,
+            id.as_deref(),
+            server.map(ServerName::as_str),
+            answer,
+        );
+        if !error.is_refusal() || matches!(error, Error::AuditFull) {
+            return response;
+        }
+        let mut record = Record::refused(today())
+            .outcome(Outcome::Refused)
+            .reason(self.reason(&error, headers))
+            .code(error.code().into())
+            .status(response.status().as_u16());
+        if let Some(server) = server {
+            record = record.server(server);
+        }
+        if let Some(principal) = principal {
+            record = record.principal(principal);
+        }
+        if let Some(session) = headers.get(SESSION_HEADER) {
+            record = record.session(&SessionId::tag(session.as_bytes()));
+        }
+        if let Some(method) = &method {
+            record = record.method(method);
+        }
+        self.0.relay.audit().write(record).await;
+        response
+    }
+
+    /// The reason for the record, which may tell more than the caller learns.
+    fn reason(&self, error: &Error, headers: &HeaderMap) -> &'static str {
+        let session = headers.get(SESSION_HEADER).map(HeaderValue::as_bytes);
+        match error {
+            Error::UnknownSession if session.is_some_and(|id| self.0.relay.is_foreign(id)) => {
+                "foreign_session"
+            }
+            _ => error.reason(),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The front door: every route of the gateway on one page.
+//!
+//! | route | methods | what |
+//! |---|---|---|
+//! | `/mcp/{server}` | POST, GET, DELETE, OPTIONS | an MCP endpoint ([`mcp`]); with and without a trailing slash |
+//! | `/.well-known/oauth-protected-resource/mcp/{server}` | GET, OPTIONS | RFC 9728 metadata of it |
+//! | `/healthz` | GET | the process serves |
+//! | `/readyz` | GET | it takes new sessions, and can check tokens of every issuer |
+
+mod body;
+mod cors;
+mod hosts;
+pub(crate) mod listener;
+mod mcp;
+mod reply;
+mod stream;
+mod visit;
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use axum::Router;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::{any, get};
+use http::{HeaderMap, Method, StatusCode, Uri};
+use tokio_util::sync::CancellationToken;
+
+use self::hosts::Hosts;
+use crate::auth::{Authenticator, metadata};
+use crate::config::Config;
+use crate::error::Error;
+use crate::relay::Relay;
+
+/// What every request needs.
+#[derive(Clone)]
+pub(crate) struct Front(Arc<Parts>);
+
+struct Parts {
+    config: Arc<Config>,
+    auth: Authenticator,
+    relay: Relay,
+    hosts: Hosts,
+    /// Set when the gateway ends.
+    ending: CancellationToken,
+}
+
+impl Front {
+    pub(crate) fn new(
+        config: Arc<Config>,
+        auth: Authenticator,
+        relay: Relay,
+        ending: CancellationToken,
+    ) -> Self {
+        let hosts = Hosts::new(&config);
+        Self(Arc::new(Parts {
+            config,
+            auth,
+            relay,
+            hosts,
+            ending,
+        }))
+    }
+
+    /// The routes.
+    pub(crate) fn router(self) -> Router {
+        Router::new()
+            .route("/mcp/{server}", any(mcp::handle))
+            .route("/mcp/{server}/", any(mcp::handle))
+            .route(
+                "/.well-known/oauth-protected-resource/{*path}",
+                any(describe),
+            )
+            .route("/healthz", get(healthy))
+            .route("/readyz", get(ready))
+            .fallback(nowhere)
+            .with_state(self)
+    }
+}
+
+/// RFC 9728 metadata. Open to everybody, also across origins: it is how a client learns to log in.
+async fn describe(
+    State(front): State<Front>,
+    method: Method,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Response {
+    let config = &front.0.config;
+    if method == Method::OPTIONS {
+        return cors::anybody(reply::empty(StatusCode::NO_CONTENT));
+    }
+    if method != Method::GET && method != Method::HEAD {
+        return reply::not_allowed("GET, OPTIONS");
+    }
+    if let Err(error) = front.0.hosts.check_host(&headers, &uri) {
+        return reply::error(&error, None, None, config.limits.answer);
+    }
+    let asked = uri.path().trim_end_matches('/');
+    let document = config
+        .servers
+        .keys()
+        .find(|server| metadata::path(&config.public_url, server) == asked)
+        .and_then(|server| metadata::document(config, server));
+    cors::anybody(match document {
+        Some(document) => reply::json(StatusCode::OK, document.into()),
+        None => reply::json(StatusCode::NOT_FOUND, r#"{"error":"not_found"}"#.into()),
+    })
+}
+
+async fn healthy() -> Response {
+    reply::json(StatusCode::OK, r#"{"status":"ok"}"#.into())
+}
+
+async fn ready(State(front): State<Front>) -> Response {
+    let parts = &front.0;
+    let (status, text) = if parts.ending.is_cancelled() {
+        (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"ending"}"#)
+    } else if parts.auth.ready().iter().any(|(_, ready)| !ready) {
+        (
+            StatusCode::SERVICE_UNAVAILABLE,
+            r#"{"status":"waiting for the keys of an issuer"}"#,
+        )
+    } else {
+        (StatusCode::OK, r#"{"status":"ready"}"#)
+    };
+    reply::json(status, text.into())
+}
+
+async fn nowhere(State(front): State<Front>) -> Response {
+    reply::error(&Error::NoSuchPath, None, None, front.0.config.limits.answer)
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "credentials and records are about the time of day"
+)]
+fn today() -> SystemTime {
+    SystemTime::now()
+}

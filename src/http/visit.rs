@@ -1,0 +1,204 @@
+//! A request to an endpoint by somebody who is known: reads what is posted and passes it to the
+//! relay.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, StatusCode};
+
+use super::mcp::Refused;
+use super::stream::EventBody;
+use super::{Front, body, reply, today};
+use crate::auth::Identity;
+use crate::config::ServerName;
+use crate::error::Error;
+use crate::limit::Limited;
+use crate::protocol::client_legacy::{Accept, Posted, is_json, version_fits};
+use crate::protocol::message::{self, Message};
+use crate::protocol::version::SESSION_HEADER;
+use crate::relay::batch::{MOST, Member};
+use crate::relay::{Answer, Ending, LiveSession, SessionId};
+
+/// A request, as far as it is understood.
+pub(super) struct Visit<'f> {
+    pub(super) front: &'f Front,
+    pub(super) server: &'f ServerName,
+    pub(super) headers: HeaderMap,
+    pub(super) identity: Identity,
+}
+
+impl Visit<'_> {
+    /// Takes what is posted.
+    pub(super) async fn post(&self, body: Body) -> Result<Response, Refused> {
+        if !is_json(&self.headers) {
+            return Err(Error::MediaType.into());
+        }
+        let accept = Accept::read(&self.headers);
+        if !accept.json && !accept.events {
+            return Err(Error::NotAcceptable.into());
+        }
+        let bytes = body::read(&self.headers, body, self.front.0.config.limits.body).await?;
+        match message::Body::parse(&bytes)? {
+            message::Body::Single(message) => {
+                let id = message.id().map(str::to_owned);
+                let method = Some(message.method().to_owned()).filter(|it| !it.is_empty());
+                self.take(message, accept)
+                    .await
+                    .map_err(|error| Refused { error, id, method })
+            }
+            message::Body::Batch(members) => Ok(self.take_all(&members, accept).await?),
+        }
+    }
+
+    /// Opens the client's standalone stream.
+    pub(super) fn listen(&self) -> Result<Response, Refused> {
+        if !Accept::read(&self.headers).events {
+            return Err(Error::NotAcceptable.into());
+        }
+        let pipe = self.session()?.listen()?;
+        let left = |expires: SystemTime| expires.duration_since(today()).unwrap_or(Duration::ZERO);
+        let expiry = self.identity.expires.map(left);
+        let keep_alive = self.front.0.config.timeouts.keep_alive;
+        Ok(reply::events(EventBody::new(pipe, keep_alive, expiry)))
+    }
+
+    /// Ends the session.
+    pub(super) async fn end(&self) -> Result<Response, Refused> {
+        self.session()?.end(Ending::Deleted).await;
+        Ok(reply::empty(StatusCode::OK))
+    }
+
+    /// Takes one message.
+    async fn take(&self, message: Message, accept: Accept) -> Result<Response, Error> {
+        let limiter = self.front.0.relay.limiter();
+        let posted = Posted::read(&message)?;
+        if posted == Posted::Initialize {
+            return self.open(&message, accept).await;
+        }
+        let session = self.session()?;
+        let answer = match posted {
+            Posted::Question => return Err(Error::ServerOnly(message.method().to_owned())),
+            Posted::Answer => session.answer(&message).await?,
+            Posted::Cancelled(_) | Posted::Initialized => session.notify(&message, posted).await?,
+            Posted::Notification => {
+                limiter
+                    .pass(self.server, session.principal())
+                    .map_err(limited)?;
+                session.notify(&message, posted).await?
+            }
+            Posted::Request | Posted::Initialize => {
+                let admission = limiter
+                    .admit(self.server, session.principal())
+                    .map_err(limited)?;
+                session.call(message, accept, admission).await?
+            }
+        };
+        Ok(self.respond(answer, None))
+    }
+
+    /// Opens a session. A session that the client already names is left alone: clients that lost
+    /// theirs often name it still.
+    async fn open(&self, message: &Message, accept: Accept) -> Result<Response, Error> {
+        let relay = &self.front.0.relay;
+        let principal = &self.identity.principal;
+        let _admission = relay
+            .limiter()
+            .admit(self.server, principal)
+            .map_err(limited)?;
+        let (answer, id) = relay.open(self.server, principal, message, accept).await?;
+        Ok(self.respond(answer, id.as_ref()))
+    }
+
+    /// Takes the members of a batch, where the session's version has batches. All are read before
+    /// anything is done, so that a batch is not carried out by half.
+    async fn take_all(&self, members: &[Bytes], accept: Accept) -> Result<Response, Error> {
+        let session = self.session().map_err(|error| match error {
+            Error::MissingSession => Error::Batch,
+            other => other,
+        })?;
+        if !session.version().has_batches() || members.is_empty() || members.len() > MOST {
+            return Err(Error::Batch);
+        }
+        let messages: Vec<Message> = members
+            .iter()
+            .map(Message::parse)
+            .collect::<Result<_, _>>()?;
+        for message in &messages {
+            if matches!(
+                Posted::read(message)?,
+                Posted::Initialize | Posted::Question
+            ) {
+                return Err(Error::Batch);
+            }
+        }
+        let limiter = self.front.0.relay.limiter();
+        let mut requests = Vec::new();
+        for request in messages {
+            let posted = Posted::read(&request)?;
+            match posted {
+                Posted::Answer => session.answer(&request).await.map(drop)?,
+                Posted::Request | Posted::Initialize | Posted::Question => {
+                    let admission = limiter
+                        .admit(self.server, session.principal())
+                        .map_err(limited);
+                    requests.push(Member { request, admission });
+                }
+                Posted::Cancelled(_) | Posted::Initialized | Posted::Notification => {
+                    limiter
+                        .pass(self.server, session.principal())
+                        .map_err(limited)?;
+                    session.notify(&request, posted).await.map(drop)?;
+                }
+            }
+        }
+        let answer = match requests.is_empty() {
+            true => Answer::Accepted,
+            false => session.call_all(requests, accept).await?,
+        };
+        Ok(self.respond(answer, None))
+    }
+
+    /// The session that the request names, if it is the caller's and speaks the version named.
+    fn session(&self) -> Result<Arc<LiveSession>, Error> {
+        let mut named = self.headers.get_all(SESSION_HEADER).iter();
+        let id = named.next().ok_or(Error::MissingSession)?;
+        if named.next().is_some() {
+            return Err(Error::UnknownSession);
+        }
+        let relay = &self.front.0.relay;
+        let session = relay.session(self.server, &self.identity.principal, id.as_bytes())?;
+        if version_fits(&self.headers, session.version()) {
+            Ok(session)
+        } else {
+            Err(Error::Version(session.version().to_string()))
+        }
+    }
+
+    fn respond(&self, answer: Answer, id: Option<&SessionId>) -> Response {
+        let mut response = match answer {
+            Answer::Accepted => reply::empty(StatusCode::ACCEPTED),
+            Answer::Json(status, body) => {
+                reply::json(StatusCode::from_u16(status).unwrap_or(StatusCode::OK), body)
+            }
+            Answer::Events(pipe) => {
+                let keep_alive = self.front.0.config.timeouts.keep_alive;
+                reply::events(EventBody::new(pipe, keep_alive, None))
+            }
+        };
+        if let Some(Ok(mut id)) = id.map(|id| HeaderValue::from_bytes(id.as_bytes())) {
+            id.set_sensitive(true);
+            response.headers_mut().insert(SESSION_HEADER, id);
+        }
+        response
+    }
+}
+
+fn limited(limited: Limited) -> Error {
+    Error::Limited {
+        text: limited.to_string(),
+        retry_after: limited.retry_after,
+    }
+}
