@@ -1,4 +1,145 @@
 //! The command line: a file a command.
+//!
+//! # Exit codes
+//!
+//! | code | meaning |
+//! |---|---|
+//! | 0 | it is as it should be, or it ended as asked |
+//! | 1 | a problem, told on standard error |
+//! | 2 | the command line itself is wrong |
 
 pub mod audit;
 pub mod check;
+pub mod demo;
+pub mod health;
+pub mod serve;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// The bidirectional gateway for the Model Context Protocol: calls go up to the servers, and the
+/// questions that servers ask come back to the one client that caused them.
+#[derive(Debug, Parser)]
+#[command(name = "contraflow", version, arg_required_else_help = true)]
+#[command(after_help = "Exit codes: 0 fine, 1 a problem (told on standard error), 2 wrong usage.")]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the gateway until SIGTERM or Ctrl-C.
+    Serve {
+        /// The configuration, YAML; `config/minimal.yaml` is the shortest one.
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+    },
+    /// Watch a question find its way back: a gateway, a server that asks, and a played client.
+    Demo(demo::Options),
+    /// Read a configuration and tell every problem in it, each with file, line and column.
+    Check {
+        /// The configuration to read.
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+    },
+    /// Work with audit logs.
+    #[command(subcommand)]
+    Audit(AuditCommand),
+    /// Ask a running gateway whether it is alive (for container health checks).
+    Health(health::Options),
+}
+
+#[derive(Debug, Subcommand)]
+enum AuditCommand {
+    /// Check that no line of an audit log was changed, removed or put in.
+    Verify {
+        /// The logs, oldest first.
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+    },
+}
+
+/// Runs the command that `arguments` (the program's name first) ask for.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let command = match CommandLine::try_parse_from(arguments) {
+        Ok(line) => line.command,
+        Err(told) => {
+            // Help goes to standard output with code 0, a usage error to standard error with 2.
+            told.print().ok();
+            return u8::try_from(told.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from);
+        }
+    };
+    match command {
+        Command::Serve { config } => serve::run(&config),
+        Command::Demo(options) => demo::run(&options),
+        Command::Check { config } => check::run(&config),
+        Command::Audit(AuditCommand::Verify { files }) => audit::verify(&files),
+        Command::Health(options) => health::run(&options),
+    }
+}
+
+/// Tells a problem on standard error; exit code 1.
+#[expect(clippy::print_stderr, reason = "the command line is where people read")]
+fn problem(text: impl fmt::Display) -> ExitCode {
+    eprintln!("contraflow: {text}");
+    ExitCode::FAILURE
+}
+
+/// An error and its causes in one line.
+struct Causes<'a>(&'a dyn std::error::Error);
+
+impl fmt::Display for Causes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut cause = self.0.source();
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Command, clap::error::ErrorKind> {
+        CommandLine::try_parse_from(line.split(' '))
+            .map(|line| line.command)
+            .map_err(|e| e.kind())
+    }
+
+    #[test]
+    fn the_commands_are_what_the_documentation_says() {
+        for line in [
+            "contraflow serve --config gateway.yaml",
+            "contraflow check --config gateway.yaml",
+            "contraflow audit verify audit.jsonl older.jsonl",
+            "contraflow demo",
+            "contraflow demo --port 9000 --once",
+            "contraflow health",
+            "contraflow health --url http://127.0.0.1:9000/healthz",
+        ] {
+            assert!(parse(line).is_ok(), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_command_without_what_it_needs_is_a_usage_error() {
+        for line in [
+            "contraflow serve",
+            "contraflow check",
+            "contraflow audit verify",
+            "contraflow fly",
+        ] {
+            let told = CommandLine::try_parse_from(line.split(' ')).expect_err(line);
+            assert_eq!(told.exit_code(), 2, "{line}");
+        }
+    }
+}

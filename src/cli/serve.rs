@@ -1,0 +1,61 @@
+//! `contraflow serve`: runs the gateway until SIGTERM or Ctrl-C.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::{Causes, problem};
+use crate::Gateway;
+use crate::config::{Access, Config};
+use crate::telemetry::{LogFormat, init_logs};
+
+/// Reads the configuration, serves, and ends when told to. A second signal ends at once.
+pub fn run(path: &Path) -> ExitCode {
+    let config = match Config::load(path, &|name| std::env::var(name).ok()) {
+        Ok(config) => config,
+        Err(problems) => return problem(problems),
+    };
+    if let Err(error) = init_logs(LogFormat::from_env()) {
+        return problem(error);
+    }
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => return problem(error),
+    };
+    runtime.block_on(serve(config))
+}
+
+async fn serve(config: Config) -> ExitCode {
+    match &config.access {
+        Access::Local => {
+            tracing::warn!("no `auth`: everybody on this machine is the principal `local`")
+        }
+        Access::Open => tracing::warn!("`auth: open`: whoever reaches the gateway may use it"),
+        Access::Required(_) => {}
+    }
+    let (mut terminate, mut interrupt) = match (
+        signal(SignalKind::terminate()),
+        signal(SignalKind::interrupt()),
+    ) {
+        (Ok(terminate), Ok(interrupt)) => (terminate, interrupt),
+        (Err(error), _) | (_, Err(error)) => return problem(error),
+    };
+    let gateway = match Gateway::start(config).await {
+        Ok(gateway) => gateway,
+        Err(error) => return problem(Causes(&error)),
+    };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    tracing::info!("ending: calls in flight get time to finish");
+    tokio::select! {
+        () = gateway.shutdown() => ExitCode::SUCCESS,
+        _ = terminate.recv() => problem("ended at once by a second signal"),
+        _ = interrupt.recv() => problem("ended at once by a second signal"),
+    }
+}
