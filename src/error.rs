@@ -208,8 +208,9 @@ impl Error {
     /// When to try again, where that is known.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::Limited { retry_after, .. } => Some(*retry_after),
-            Self::ServerLimited(retry_after) => Some(*retry_after),
+            Self::Limited { retry_after, .. } | Self::ServerLimited(retry_after) => {
+                Some(*retry_after)
+            }
             _ => None,
         }
     }

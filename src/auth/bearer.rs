@@ -112,13 +112,12 @@ impl Bearers {
             .get(&hash)
             .await
             .filter(|checked| checked.still_counts());
-        let checked = match remembered {
-            Some(checked) => checked,
-            None => {
-                let checked = Arc::new(self.check_token(token, now).await?);
-                self.checked.insert(hash, Arc::clone(&checked)).await;
-                checked
-            }
+        let checked = if let Some(checked) = remembered {
+            checked
+        } else {
+            let checked = Arc::new(self.check_token(token, now).await?);
+            self.checked.insert(hash, Arc::clone(&checked)).await;
+            checked
         };
         let Checked { issuer, holder, .. } = &*checked;
         if holder.expires <= now {
@@ -171,7 +170,7 @@ impl Checked {
 }
 
 /// How long a checked token is remembered.
-const CACHED_FOR: Duration = Duration::from_secs(60);
+const CACHED_FOR: Duration = Duration::from_mins(1);
 /// Memory for remembered tokens; about 30 000 usual ones.
 const CACHE_BYTES: u64 = 16 * 1024 * 1024;
 /// What a remembered token takes beside its audiences: names of at most 255 bytes and the bookkeeping.

@@ -94,13 +94,13 @@ impl Schedule {
 }
 
 /// Keys are fetched anew at least this often, even if `max-age` allows more.
-const LONGEST: Duration = Duration::from_secs(60 * 60);
+const LONGEST: Duration = Duration::from_hours(1);
 /// Keys are fetched by plan at most this often, even if `max-age` demands more.
-const SHORTEST: Duration = Duration::from_secs(60);
+const SHORTEST: Duration = Duration::from_mins(1);
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 /// Time between two fetches that requests ask for.
 const COOL_DOWN: Duration = Duration::from_secs(30);
 /// How long unconfirmed keys count.
-const STALE: Duration = Duration::from_secs(24 * 60 * 60);
+const STALE: Duration = Duration::from_hours(24);
 /// The part of the interval that is taken off at random.
 const SPREAD: f64 = 0.1;

@@ -142,7 +142,7 @@ pub(super) enum Hurry {
 }
 
 /// The addresses of an issuer's metadata, in the order in which the MCP specification has them tried: OAuth,
-/// then OpenID Connect, with the issuer's path behind the well-known name; then OpenID Connect as
+/// then `OpenID` Connect, with the issuer's path behind the well-known name; then `OpenID` Connect as
 /// it was first defined, with the path before it.
 pub(super) fn metadata_urls(issuer: &Url) -> Vec<Url> {
     let path = issuer.path().trim_end_matches('/').to_owned();

@@ -32,7 +32,7 @@ pub fn run(path: &Path) -> ExitCode {
 async fn serve(config: Config) -> ExitCode {
     match &config.access {
         Access::Local => {
-            tracing::warn!("no `auth`: everybody on this machine is the principal `local`")
+            tracing::warn!("no `auth`: everybody on this machine is the principal `local`");
         }
         Access::Open => tracing::warn!("`auth: open`: whoever reaches the gateway may use it"),
         Access::Required(_) => {}

@@ -86,13 +86,13 @@ impl Visit<'_> {
             Posted::Notification => {
                 limiter
                     .pass(self.server, session.principal())
-                    .map_err(limited)?;
+                    .map_err(|it| limited(&it))?;
                 session.notify(&message, posted).await?
             }
             Posted::Request | Posted::Initialize => {
                 let admission = limiter
                     .admit(self.server, session.principal())
-                    .map_err(limited)?;
+                    .map_err(|it| limited(&it))?;
                 session.call(message, accept, admission).await?
             }
         };
@@ -107,7 +107,7 @@ impl Visit<'_> {
         let _admission = relay
             .limiter()
             .admit(self.server, principal)
-            .map_err(limited)?;
+            .map_err(|it| limited(&it))?;
         let (answer, id) = relay.open(self.server, principal, message, accept).await?;
         Ok(self.respond(answer, id.as_ref()))
     }
@@ -143,20 +143,21 @@ impl Visit<'_> {
                 Posted::Request | Posted::Initialize | Posted::Question => {
                     let admission = limiter
                         .admit(self.server, session.principal())
-                        .map_err(limited);
+                        .map_err(|it| limited(&it));
                     requests.push(Member { request, admission });
                 }
                 Posted::Cancelled(_) | Posted::Initialized | Posted::Notification => {
                     limiter
                         .pass(self.server, session.principal())
-                        .map_err(limited)?;
+                        .map_err(|it| limited(&it))?;
                     session.notify(&request, posted).await.map(drop)?;
                 }
             }
         }
-        let answer = match requests.is_empty() {
-            true => Answer::Accepted,
-            false => session.call_all(requests, accept).await?,
+        let answer = if requests.is_empty() {
+            Answer::Accepted
+        } else {
+            session.call_all(requests, accept).await?
         };
         Ok(self.respond(answer, None))
     }
@@ -196,7 +197,7 @@ impl Visit<'_> {
     }
 }
 
-fn limited(limited: Limited) -> Error {
+fn limited(limited: &Limited) -> Error {
     Error::Limited {
         text: limited.to_string(),
         retry_after: limited.retry_after,

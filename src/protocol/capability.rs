@@ -5,6 +5,10 @@ use super::object::{is_object, members, text};
 
 /// The interactive capabilities of a client, as its `initialize` declared them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "four independent facts, as the wire has them"
+)]
 pub struct ClientCapabilities {
     /// `elicitation/create` with a form.
     pub form: bool,

@@ -42,7 +42,6 @@ impl Answered {
             200..=299 if media == "text/event-stream" => Self::Events,
             200..=299 if json => Self::Json,
             202 | 204 => Self::Accepted,
-            200..=299 => Self::Broken,
             300..=399 => Self::Redirect,
             401 | 403 | 407 => Self::Unauthorized,
             404 if in_session => Self::SessionGone,

@@ -36,8 +36,8 @@ pub struct Decoder {
     after_cr: bool,
     started: bool,
     event: Event,
-    has_data: bool,
-    touched: bool,
+    /// The data of the event so far; none before its first `data` field.
+    data: Option<Bytes>,
     limit: usize,
 }
 
@@ -50,8 +50,7 @@ impl Decoder {
             after_cr: false,
             started: false,
             event: Event::default(),
-            has_data: false,
-            touched: false,
+            data: None,
             limit,
         }
     }
@@ -69,11 +68,10 @@ impl Decoder {
     pub fn next_event(&mut self) -> Result<Option<Event>, TooLarge> {
         while let Some(line) = self.next_line()? {
             if line.is_empty() {
-                let event = std::mem::take(&mut self.event);
-                let worth = self.has_data || self.touched;
-                self.has_data = false;
-                self.touched = false;
-                if worth {
+                let mut event = std::mem::take(&mut self.event);
+                let data = self.data.take();
+                if data.is_some() || event.id.is_some() || event.retry.is_some() {
+                    event.data = data.unwrap_or_default();
                     return Ok(Some(event));
                 }
             } else {
@@ -125,24 +123,10 @@ impl Decoder {
             }
         };
         match name {
-            b"data" if self.has_data => {
-                if self.event.data.len() + value.len() > self.limit {
-                    return Err(TooLarge(self.limit));
-                }
-                let mut data = BytesMut::with_capacity(self.event.data.len() + 1 + value.len());
-                data.put_slice(&self.event.data);
-                data.put_u8(b'\n');
-                data.put_slice(&value);
-                self.event.data = data.freeze();
-            }
-            b"data" => {
-                self.event.data = value;
-                self.has_data = true;
-            }
+            b"data" => self.data = Some(self.longer(value)?),
             b"event" => self.event.name = Some(value),
             b"id" if !value.contains(&0) => {
                 self.event.id = Some(value);
-                self.touched = true;
             }
             b"retry" => {
                 if let Some(retry) = std::str::from_utf8(&value)
@@ -150,12 +134,26 @@ impl Decoder {
                     .and_then(|it| it.parse().ok())
                 {
                     self.event.retry = Some(retry);
-                    self.touched = true;
                 }
             }
             _ => {}
         }
         Ok(())
+    }
+
+    /// The data so far with one more line.
+    fn longer(&self, line: Bytes) -> Result<Bytes, TooLarge> {
+        let Some(data) = &self.data else {
+            return Ok(line);
+        };
+        if data.len() + line.len() > self.limit {
+            return Err(TooLarge(self.limit));
+        }
+        let mut longer = BytesMut::with_capacity(data.len() + 1 + line.len());
+        longer.put_slice(data);
+        longer.put_u8(b'\n');
+        longer.put_slice(&line);
+        Ok(longer.freeze())
     }
 }
 

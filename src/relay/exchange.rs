@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 use super::session::LiveSession;
 use super::sink::Sink;
-use super::{Answer, now};
+use super::{Answer, now, today};
 use crate::error::Error;
 use crate::limit::Admission;
 use crate::protocol::client_legacy::{Accept, Asked};
@@ -138,6 +138,7 @@ impl Exchange {
         }
         let record = self
             .record
+            .at(today())
             .duration(now().saturating_duration_since(self.began));
         let id = self.request.id();
         match end {

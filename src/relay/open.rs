@@ -28,7 +28,7 @@ use crate::upstream::client::ClientError;
 use crate::upstream::http::{HttpServer, Reply, Wire};
 
 /// How long a server may take to open a session.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The id of `initialize` towards the server; calls count from 1.
 const ID: &str = "0";
@@ -66,9 +66,10 @@ impl Relay {
             .ok_or(Error::UnknownServer)?;
         let began = now();
         let id = SessionId::random()?;
-        let principal = match principal.is_anonymous() {
-            true => Principal::anonymous_session(&SessionId::tag(id.as_bytes())),
-            false => principal.clone(),
+        let principal = if principal.is_anonymous() {
+            Principal::anonymous_session(&SessionId::tag(id.as_bytes()))
+        } else {
+            principal.clone()
         };
         let slot = shared
             .limiter
@@ -157,7 +158,7 @@ async fn greet(server: &HttpServer, request: &Message) -> Result<Greeting, Error
     let (response, early) = match reply.what {
         Answered::Events => from_events(reply).await?,
         Answered::Json | Answered::Refused | Answered::Broken => {
-            (whole(reply).await.filter(|it| it.is_response()), Vec::new())
+            (whole(reply).await.filter(Message::is_response), Vec::new())
         }
         Answered::Unauthorized => return Err(Error::Credentials),
         Answered::Limited => {

@@ -43,18 +43,9 @@ impl LiveSession {
     /// The server asks something, on the stream of `cause` or on its own. Returns when the question
     /// is on its way to the client, or the refusal on its way to the server.
     pub(super) async fn ask(self: &Arc<Self>, cause: Option<LegId>, question: &Message) {
-        let slot = match self.shared.audit.reserve().await {
-            Ok(slot) => slot,
-            Err(_) => {
-                return self
-                    .refuse(
-                        question,
-                        -31006,
-                        "audit_full",
-                        "the gateway can't record the question",
-                    )
-                    .await;
-            }
+        let Ok(slot) = self.shared.audit.reserve().await else {
+            let text = "the gateway can't record the question";
+            return self.refuse(question, -31006, "audit_full", text).await;
         };
         let Some(place) = self.shared.limiter.question(self.principal()) else {
             return self

@@ -17,7 +17,7 @@ use crate::upstream::http::{Events, Reply};
 
 /// Pauses between two tries to open the stream.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 /// The messages of a stream.
 pub(super) struct Reading {

@@ -77,8 +77,8 @@ impl Streams {
             .iter()
             .find(|(leg, _)| Some(*leg) == cause)
             .map(|(_, pipe)| pipe);
-        own.or(self.standalone.last())
-            .or(self.calls.last().map(|(_, pipe)| pipe))
+        own.or_else(|| self.standalone.last())
+            .or_else(|| self.calls.last().map(|(_, pipe)| pipe))
             .cloned()
     }
 

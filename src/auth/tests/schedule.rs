@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use crate::auth::schedule::{Schedule, Trigger};
 
 const SECOND: Duration = Duration::from_secs(1);
-const HOUR: Duration = Duration::from_secs(3600);
+const HOUR: Duration = Duration::from_hours(1);
 
 #[expect(
     clippy::disallowed_methods,

@@ -266,6 +266,12 @@ impl Record {
         }
     }
 
+    /// When, where that is only known at the end.
+    pub fn at(mut self, time: SystemTime) -> Self {
+        self.time = time;
+        self
+    }
+
     /// Who.
     pub fn principal(mut self, principal: &Principal) -> Self {
         self.principal = Some(principal.clone());
