@@ -15,7 +15,6 @@ use super::{Front, body, reply, today};
 use crate::auth::Identity;
 use crate::config::ServerName;
 use crate::error::Error;
-use crate::limit::Limited;
 use crate::protocol::client_legacy::{Accept, Posted, is_json, version_fits};
 use crate::protocol::message::{self, Message};
 use crate::protocol::version::SESSION_HEADER;
@@ -84,15 +83,11 @@ impl Visit<'_> {
             Posted::Answer => session.answer(&message).await?,
             Posted::Cancelled(_) | Posted::Initialized => session.notify(&message, posted).await?,
             Posted::Notification => {
-                limiter
-                    .pass(self.server, session.principal())
-                    .map_err(|it| limited(&it))?;
+                limiter.pass(self.server, session.principal())?;
                 session.notify(&message, posted).await?
             }
             Posted::Request | Posted::Initialize => {
-                let admission = limiter
-                    .admit(self.server, session.principal())
-                    .map_err(|it| limited(&it))?;
+                let admission = limiter.admit(self.server, session.principal())?;
                 session.call(message, accept, admission).await?
             }
         };
@@ -102,13 +97,13 @@ impl Visit<'_> {
     /// Opens a session. A session that the client already names is left alone: clients that lost
     /// theirs often name it still.
     async fn open(&self, message: &Message, accept: Accept) -> Result<Response, Error> {
-        let relay = &self.front.0.relay;
         let principal = &self.identity.principal;
-        let _admission = relay
-            .limiter()
-            .admit(self.server, principal)
-            .map_err(|it| limited(&it))?;
-        let (answer, id) = relay.open(self.server, principal, message, accept).await?;
+        let opening = self
+            .front
+            .0
+            .relay
+            .open(self.server, principal, message, accept);
+        let (answer, id) = opening.await?;
         Ok(self.respond(answer, id.as_ref()))
     }
 
@@ -143,13 +138,11 @@ impl Visit<'_> {
                 Posted::Request | Posted::Initialize | Posted::Question => {
                     let admission = limiter
                         .admit(self.server, session.principal())
-                        .map_err(|it| limited(&it));
+                        .map_err(Error::from);
                     requests.push(Member { request, admission });
                 }
                 Posted::Cancelled(_) | Posted::Initialized | Posted::Notification => {
-                    limiter
-                        .pass(self.server, session.principal())
-                        .map_err(|it| limited(&it))?;
+                    limiter.pass(self.server, session.principal())?;
                     session.notify(&request, posted).await.map(drop)?;
                 }
             }
@@ -194,12 +187,5 @@ impl Visit<'_> {
             response.headers_mut().insert(SESSION_HEADER, id);
         }
         response
-    }
-}
-
-fn limited(limited: &Limited) -> Error {
-    Error::Limited {
-        text: limited.to_string(),
-        retry_after: limited.retry_after,
     }
 }

@@ -8,6 +8,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::config::{Rate, ServerName};
+use crate::error::Error;
 
 /// Why something is over a limit, and when to try again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,6 +87,17 @@ impl fmt::Display for Wait {
         match self.0.as_nanos().div_ceil(1_000_000) {
             milliseconds @ 0..1000 => write!(f, "{} ms", milliseconds.max(1)),
             milliseconds => write!(f, "{} s", milliseconds.div_ceil(1000)),
+        }
+    }
+}
+
+/// As the caller is told.
+impl From<Limited> for Error {
+    fn from(limited: Limited) -> Self {
+        let (text, retry_after) = (limited.to_string(), limited.retry_after);
+        match limited.what {
+            What::Sessions(_) => Self::Capacity(text.into()),
+            What::Rate(_) | What::Concurrency(_) => Self::Limited { text, retry_after },
         }
     }
 }

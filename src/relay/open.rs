@@ -15,7 +15,6 @@ use super::{Answer, Relay, now, today};
 use crate::auth::Principal;
 use crate::config::ServerName;
 use crate::error::Error;
-use crate::limit::What;
 use crate::protocol::capability::ClientCapabilities;
 use crate::protocol::client_legacy::Accept;
 use crate::protocol::message::{Kind, Message};
@@ -71,16 +70,8 @@ impl Relay {
         } else {
             principal.clone()
         };
-        let slot = shared
-            .limiter
-            .session(&principal)
-            .map_err(|limited| match limited.what {
-                What::Sessions(_) => Error::Capacity(limited.to_string().into()),
-                _ => Error::Limited {
-                    text: limited.to_string(),
-                    retry_after: limited.retry_after,
-                },
-            })?;
+        let _admission = shared.limiter.admit(server, &principal)?;
+        let slot = shared.limiter.session(&principal)?;
         let audit = shared.audit.reserve().await.map_err(|_| Error::AuditFull)?;
         let record = |kind: fn(std::time::SystemTime) -> Record| {
             kind(today())

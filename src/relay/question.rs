@@ -240,8 +240,7 @@ impl LiveSession {
                     .await;
             });
         }
-        self.tell_unanswered(unanswered(&question.server_id, reason, text))
-            .await;
+        self.tell_unanswered(unanswered(&question.server_id, reason, text));
     }
 
     /// Answers a question with an error, without asking anybody.
@@ -262,11 +261,11 @@ impl LiveSession {
             .reason(reason)
             .code(i64::from(code));
         self.shared.audit.write(record).await;
-        self.tell_unanswered(answer).await;
+        self.tell_unanswered(answer);
     }
 
     /// Sends an answer of ours, beside what else is going on.
-    async fn tell_unanswered(self: &Arc<Self>, answer: Bytes) {
+    fn tell_unanswered(self: &Arc<Self>, answer: Bytes) {
         let session = Arc::clone(self);
         self.shared.tasks.spawn(async move {
             // The loss of the session shows itself to whoever asks next.
