@@ -15,14 +15,14 @@ use pin_project_lite::pin_project;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::protocol::sse::COMMENT;
-use crate::relay::EventPipe;
+use crate::protocol::sse::{self, COMMENT};
+use crate::relay::{EventPipe, Item};
 
 pin_project! {
     /// An event stream on its way to a client.
     pub(super) struct EventBody {
-        first: std::vec::IntoIter<Bytes>,
-        rest: Receiver<Bytes>,
+        first: std::vec::IntoIter<Item>,
+        rest: Receiver<Item>,
         keep_alive: Duration,
         #[pin]
         silence: Sleep,
@@ -60,12 +60,12 @@ impl Body for EventBody {
             return Poll::Ready(None);
         }
         let next = match this.first.next() {
-            Some(event) => Poll::Ready(Some(event)),
+            Some(item) => Poll::Ready(Some(item)),
             None => this.rest.poll_recv(cx),
         };
         let event = match next {
             Poll::Ready(None) => return Poll::Ready(None),
-            Poll::Ready(Some(event)) => event,
+            Poll::Ready(Some(item)) => sse::encode(item.message()),
             Poll::Pending => {
                 ready!(this.silence.as_mut().poll(cx));
                 COMMENT
@@ -90,7 +90,7 @@ mod tests {
 
     type Pinned = Pin<Box<EventBody>>;
 
-    fn body(first: Vec<Bytes>, rest: Receiver<Bytes>, expiry: Option<Duration>) -> Pinned {
+    fn body(first: Vec<Item>, rest: Receiver<Item>, expiry: Option<Duration>) -> Pinned {
         Box::pin(EventBody::new(
             EventPipe { first, rest },
             Duration::from_secs(15),
@@ -107,12 +107,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn silence_is_filled_with_comments_and_events_are_not_delayed() {
         let (pipe, rest) = channel(4);
-        let mut body = body(vec!["a".into()], rest, None);
-        assert_eq!(next(&mut body).await.unwrap(), "a");
+        let mut body = body(vec![Item::Notice("a".into())], rest, None);
+        assert_eq!(next(&mut body).await.unwrap(), sse::encode(b"a"));
         assert_eq!(next(&mut body).await.unwrap(), COMMENT);
         assert_eq!(next(&mut body).await.unwrap(), COMMENT);
-        pipe.send("b".into()).await.unwrap();
-        assert_eq!(next(&mut body).await.unwrap(), "b");
+        pipe.send(Item::Notice("b".into())).await.unwrap();
+        assert_eq!(next(&mut body).await.unwrap(), sse::encode(b"b"));
         drop(pipe);
         assert_eq!(next(&mut body).await, None);
     }

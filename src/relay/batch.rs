@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use tokio::sync::mpsc::channel;
 
+use super::deliver::Item;
 use super::session::LiveSession;
 use super::sink::Sink;
 use super::streams::PIPE;
@@ -14,7 +15,6 @@ use crate::error::Error;
 use crate::limit::Admission;
 use crate::protocol::client_legacy::Accept;
 use crate::protocol::message::Message;
-use crate::protocol::sse;
 
 /// The most messages that one batch may hold.
 pub const MOST: usize = 100;
@@ -60,7 +60,7 @@ impl LiveSession {
                 Err(error) => Err(error),
             };
             if let Err(error) = begun {
-                first.push(sse::encode(&self.error_body(&error, id.as_deref())));
+                first.push(Item::Outcome(self.error_body(&error, id.as_deref())));
             }
         }
         Ok(Answer::Events(EventPipe { first, rest }))

@@ -34,6 +34,7 @@ use tokio::sync::mpsc::Receiver;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use self::deliver::Item;
 pub use self::session::{LiveSession, SessionId};
 pub use self::teardown::Ending;
 use crate::auth::Principal;
@@ -50,17 +51,17 @@ pub enum Answer {
     Accepted,
     /// One JSON body, with the status that goes with it.
     Json(u16, Bytes),
-    /// A stream of encoded events.
+    /// A stream of messages.
     Events(EventPipe),
 }
 
-/// The events of one stream on their way to a client. Dropping it is "the client is gone".
+/// The messages of one stream on their way to a client. Dropping it is "the client is gone".
 #[derive(Debug)]
 pub struct EventPipe {
-    /// Events that were there before the stream was.
-    pub first: Vec<Bytes>,
-    /// Events to come; the stream ends with them.
-    pub rest: Receiver<Bytes>,
+    /// Messages that were there before the stream was.
+    pub first: Vec<Item>,
+    /// Messages to come; the stream ends with them.
+    pub rest: Receiver<Item>,
 }
 
 /// The sessions of one gateway.

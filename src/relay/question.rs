@@ -11,7 +11,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use tokio::task::AbortHandle;
 
-use super::deliver::Otherwise;
+use super::deliver::Item;
 use super::session::LiveSession;
 use super::{Answer, now};
 use crate::error::Error;
@@ -20,7 +20,6 @@ use crate::protocol::elicitation::{Action as Answered, Summary};
 use crate::protocol::message::{self, Message};
 use crate::protocol::server_legacy::Answered as Head;
 use crate::protocol::session::{LegId, NotAsked, Question, QuestionId};
-use crate::protocol::sse;
 use crate::telemetry::audit::{self, Action, Outcome, Record};
 
 /// What an open question holds beside its entry in the book.
@@ -100,12 +99,8 @@ impl LiveSession {
             Some(pending) => pending.clock = Some(clock),
             None => clock.abort(),
         }
-        self.deliver(
-            cause,
-            Otherwise::Ask(id),
-            sse::encode(&question.with_id(&id.to_string())),
-        )
-        .await;
+        self.deliver(cause, Item::Question(id, question.with_id(&id.to_string())))
+            .await;
     }
 
     /// Takes an answer of the client to the server that waits for it.
@@ -183,12 +178,8 @@ impl LiveSession {
         self.shared.audit.write(record).await;
         if !unread {
             let told = notice.replacing(server_id, &id.to_string());
-            self.deliver(
-                cause.or(question.cause),
-                Otherwise::Keep,
-                sse::encode(&told),
-            )
-            .await;
+            self.deliver(cause.or(question.cause), Item::Withdrawn(id, told))
+                .await;
         }
     }
 
@@ -236,7 +227,7 @@ impl LiveSession {
             let session = Arc::clone(self);
             self.shared.tasks.spawn(async move {
                 session
-                    .deliver(question.cause, Otherwise::Keep, sse::encode(&notice))
+                    .deliver(question.cause, Item::Withdrawn(id, notice))
                     .await;
             });
         }

@@ -5,13 +5,13 @@ use bytes::Bytes;
 use tokio::sync::mpsc::channel;
 use tokio::sync::oneshot;
 
+use super::deliver::Item;
 use super::session::LiveSession;
 use super::streams::{PIPE, Pipe};
 use super::{Answer, EventPipe};
 use crate::error::Error;
 use crate::protocol::client_legacy::Accept;
 use crate::protocol::session::LegId;
-use crate::protocol::sse;
 
 /// The answer's way to the client.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl Sink {
             }
             None => {
                 if let Some(pipe) = &self.pipe {
-                    let _gone = pipe.send(sse::encode(&response)).await;
+                    let _gone = pipe.send(Item::Outcome(response)).await;
                 }
             }
         }
@@ -106,7 +106,7 @@ impl Answer {
     pub(super) fn one_event(message: &Bytes) -> Self {
         let (_, rest) = channel(1);
         Self::Events(EventPipe {
-            first: vec![sse::encode(message)],
+            first: vec![Item::Outcome(message.clone())],
             rest,
         })
     }

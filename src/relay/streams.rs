@@ -6,15 +6,15 @@
 
 use std::collections::VecDeque;
 
-use bytes::Bytes;
 use tokio::sync::mpsc::Sender;
 
+use super::deliver::Item;
 use crate::protocol::session::{LegId, QuestionId};
 
-/// Where encoded events are put for a client to read.
-pub(crate) type Pipe = Sender<Bytes>;
+/// Where messages are put for a client to read.
+pub(crate) type Pipe = Sender<Item>;
 
-/// Events that a stream holds for a client that reads slowly; then the server's stream is read
+/// Messages that a stream holds for a client that reads slowly; then the server's stream is read
 /// slowly too.
 pub(crate) const PIPE: usize = 16;
 
@@ -23,15 +23,8 @@ pub(crate) const PIPE: usize = 16;
 pub(crate) struct Streams {
     calls: Vec<(LegId, Pipe)>,
     standalone: Vec<Pipe>,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<Item>,
     room: usize,
-}
-
-/// A message that no stream could take yet.
-#[derive(Debug)]
-struct Waiting {
-    question: Option<QuestionId>,
-    event: Bytes,
 }
 
 impl Streams {
@@ -46,15 +39,15 @@ impl Streams {
     }
 
     /// The answer to a call has become a stream. What waited and is to be read there first is returned.
-    pub(crate) fn open_call(&mut self, leg: LegId, pipe: Pipe) -> Vec<Bytes> {
+    pub(crate) fn open_call(&mut self, leg: LegId, pipe: Pipe) -> Vec<Item> {
         self.calls.push((leg, pipe));
-        self.waiting.drain(..).map(|it| it.event).collect()
+        self.waiting.drain(..).collect()
     }
 
     /// The client has opened a standalone stream. What waited is returned.
-    pub(crate) fn open_standalone(&mut self, pipe: Pipe) -> Vec<Bytes> {
+    pub(crate) fn open_standalone(&mut self, pipe: Pipe) -> Vec<Item> {
         self.standalone.push(pipe);
-        self.waiting.drain(..).map(|it| it.event).collect()
+        self.waiting.drain(..).collect()
     }
 
     /// A call has ended, and its stream with it.
@@ -82,27 +75,25 @@ impl Streams {
             .cloned()
     }
 
-    /// Keeps a message until a stream opens.
-    pub(crate) fn hold(&mut self, question: Option<QuestionId>, event: Bytes) {
-        if question.is_none()
-            && self
-                .waiting
-                .iter()
-                .filter(|it| it.question.is_none())
-                .count()
-                >= self.room
-        {
-            let oldest = self.waiting.iter().position(|it| it.question.is_none());
-            let Some(oldest) = oldest else { return };
+    /// Keeps a message until a stream opens, if it is worth it then.
+    pub(crate) fn hold(&mut self, item: Item) {
+        if matches!(item, Item::Progress(_) | Item::Outcome(_)) {
+            return;
+        }
+        let notices = self.waiting.iter().filter(|it| it.asks().is_none()).count();
+        if item.asks().is_none() && notices >= self.room {
+            let Some(oldest) = self.waiting.iter().position(|it| it.asks().is_none()) else {
+                return;
+            };
             self.waiting.remove(oldest);
         }
-        self.waiting.push_back(Waiting { question, event });
+        self.waiting.push_back(item);
     }
 
     /// A question is over; whether it was still waiting for a stream.
     pub(crate) fn drop_question(&mut self, id: QuestionId) -> bool {
         let before = self.waiting.len();
-        self.waiting.retain(|it| it.question != Some(id));
+        self.waiting.retain(|it| it.asks() != Some(id));
         self.waiting.len() < before
     }
 
@@ -167,14 +158,17 @@ mod tests {
         let ((one, _), mut streams) = (legs(), Streams::new(2));
         let mut session = Session::new(ClientCapabilities::default());
         let text: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
-        let ping = crate::protocol::message::Message::parse(&Bytes::from(text)).unwrap();
+        let ping = crate::protocol::message::Message::parse(&bytes::Bytes::from(text)).unwrap();
         let question = session.ask(std::time::Instant::now(), None, &ping).unwrap();
-        streams.hold(Some(question), Bytes::from("question"));
+        streams.hold(Item::Question(question, "question".into()));
         for notice in ["1", "2", "3"] {
-            streams.hold(None, Bytes::from(notice));
+            streams.hold(Item::Notice(notice.into()));
+            streams.hold(Item::Progress("far".into()));
         }
         let (pipe, _reader) = channel(1);
-        assert_eq!(streams.open_call(one, pipe), ["question", "2", "3"]);
+        let waited = streams.open_call(one, pipe);
+        let waited: Vec<_> = waited.iter().map(Item::message).collect();
+        assert_eq!(waited, ["question", "2", "3"]);
         assert!(!streams.drop_question(question));
     }
 }
