@@ -12,6 +12,8 @@
 
 pub mod capability;
 pub mod client_legacy;
+pub mod client_modern;
+pub mod edit;
 pub mod elicitation;
 pub mod media;
 pub mod message;
