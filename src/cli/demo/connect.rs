@@ -66,4 +66,16 @@ mod tests {
         let body: Value = serde_json::from_str(body).unwrap();
         assert_eq!(body["method"], "initialize");
     }
+
+    #[test]
+    fn the_readme_tells_the_same() {
+        let readme = include_str!("../../../README.md");
+        let url = "http://127.0.0.1:8080/mcp/demo";
+        let curl = curl(url);
+        assert!(readme.contains(&curl), "{curl}");
+        for line in text(url).lines().filter(|l| l.starts_with(['c', 'n', '{'])) {
+            let command = line.trim_end_matches('\\').trim_end();
+            assert!(readme.contains(command), "{command}");
+        }
+    }
 }

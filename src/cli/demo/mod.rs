@@ -73,6 +73,7 @@ enum DemoError {
 
 /// The conversation takes milliseconds; a machine that swaps gets some more.
 const PATIENCE: Duration = Duration::from_mins(1);
+const FAREWELL: Duration = Duration::from_secs(5);
 const CONNECT: Duration = Duration::from_secs(5);
 
 /// Shows the demo. Exit code 0 when the conversation went as it should, 1 otherwise.
@@ -109,7 +110,11 @@ async fn show(options: &Options, story: &Story) -> Result<(), DemoError> {
         .map_err(|_| DemoError::Stuck(PATIENCE))??;
 
     if options.once {
-        end(gateway, server).await;
+        // The gateway first: it has a session to end at the server, and its log to complete.
+        tokio::time::timeout(FAREWELL, gateway.shutdown())
+            .await
+            .ok();
+        tokio::time::timeout(FAREWELL, server.shutdown()).await.ok();
         return tell_audit(story, &audit).await;
     }
     tell_audit(story, &audit).await?;
@@ -147,9 +152,11 @@ fn introduce(story: &Story, url: &str, upstream: &str) {
     story.line("client   played by this program, over HTTP like any other");
 }
 
+/// Ends both at once: the server's end closes the streams that clients hold open through the
+/// gateway. Who pressed Ctrl-C is not kept waiting by anybody's open connection.
 async fn end(gateway: Gateway, server: DemoServer) {
-    gateway.shutdown().await;
-    server.shutdown().await;
+    let both = async { tokio::join!(gateway.shutdown(), server.shutdown()) };
+    tokio::time::timeout(FAREWELL, both).await.ok();
 }
 
 /// Tells what the gateway wrote down.

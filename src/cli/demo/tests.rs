@@ -447,6 +447,29 @@ async fn the_whole_demo_plays_and_ends() {
 }
 
 #[tokio::test]
+async fn the_readme_shows_what_the_demo_prints() {
+    let kept = Kept::default();
+    show(
+        &Options {
+            port: 0,
+            once: true,
+        },
+        &kept.story(),
+    )
+    .await
+    .unwrap();
+    let readme = include_str!("../../../README.md");
+    let shown = readme
+        .split("```text\n")
+        .nth(1)
+        .unwrap()
+        .split("```")
+        .next()
+        .unwrap();
+    assert!(kept.text().contains(shown), "{shown}");
+}
+
+#[tokio::test]
 async fn a_port_in_use_is_told_with_its_number_and_the_option_that_changes_it() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
