@@ -1,9 +1,9 @@
 //! `contraflow demo`: the main job on one screen, with nothing else to install.
 //!
-//! A gateway, a real MCP server that asks questions (`server`, `calls`, `message`,
-//! `session`, `booking`) and a played
-//! client (`client`, `play`) talk over loopback HTTP; `story` prints what they say as it happens.
-//! Then the gateway keeps serving, for a client of the reader's own (`connect`).
+//! A gateway, a real MCP server that asks questions (`server`, `calls`, `message`, `session`,
+//! `booking`) and a played client (`client`, `play`) talk over loopback HTTP. `story` prints what
+//! they say as it happens, `record` what the gateway wrote down about it. Then the gateway keeps
+//! serving, for a client of the reader's own (`connect`).
 
 mod booking;
 mod calls;
@@ -12,6 +12,7 @@ mod connect;
 mod gateway;
 mod message;
 mod play;
+mod record;
 mod server;
 mod session;
 mod story;
@@ -159,49 +160,10 @@ async fn end(gateway: Gateway, server: DemoServer) {
     tokio::time::timeout(FAREWELL, both).await.ok();
 }
 
-/// Tells what the gateway wrote down.
 async fn tell_audit(story: &Story, file: &Path) -> Result<(), DemoError> {
-    let log = settled(file)
+    record::tell(story, file)
         .await
-        .map_err(|error| DemoError::Audit(file.to_owned(), error))?;
-    story.title("4  What the audit log says (answers are not in it; hashes are shortened here)");
-    for line in log.lines() {
-        story.line(&shorten(line));
-    }
-    story.line("");
-    Ok(())
-}
-
-/// The log, once its writer has come to rest: it writes on a thread of its own.
-async fn settled(file: &Path) -> io::Result<String> {
-    let mut before = tokio::fs::read_to_string(file).await?;
-    for _ in 0..20 {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        let now = tokio::fs::read_to_string(file).await?;
-        if !now.is_empty() && now == before {
-            break;
-        }
-        before = now;
-    }
-    Ok(before)
-}
-
-/// Shortens the long hexadecimal numbers of a line, which nobody reads.
-fn shorten(line: &str) -> String {
-    let mut short = String::with_capacity(line.len());
-    let mut rest = line;
-    while let Some(first) = rest.chars().next() {
-        let digits = rest
-            .find(|c: char| !c.is_ascii_hexdigit())
-            .unwrap_or(rest.len());
-        let (run, after) = rest.split_at(digits.max(first.len_utf8()));
-        match run.split_at_checked(8) {
-            Some((start, _)) if digits >= 32 => short.extend([start, "…"]),
-            _ => short.push_str(run),
-        }
-        rest = after;
-    }
-    short
+        .map_err(|error| DemoError::Audit(file.to_owned(), error))
 }
 
 /// Waits for Ctrl-C, or for SIGTERM.
