@@ -124,28 +124,30 @@ impl LiveSession {
         };
         pending.stop_clock();
         let action = Answered::of(&question.method, answer);
-        let sent = self
-            .post_patiently(answer.with_id(&question.server_id))
-            .await;
         let mut record = about(self, Record::question_answered, &question, &pending)
+            .outcome(Outcome::Ok)
             .waited(now.saturating_duration_since(question.asked));
         if let Some(action) = action_of(action) {
             record = record.action(action);
         }
-        let (outcome, reason) = match &sent {
-            Ok(reply) if reply.status.is_success() => (Outcome::Ok, None),
-            Ok(reply) if reply.what == Head::SessionGone => {
-                (Outcome::Lost, Some("forgotten_by_server"))
-            }
-            Ok(_) => (Outcome::Lost, Some("refused_by_server")),
-            Err(_) => (Outcome::Lost, Some("server_unreachable")),
-        };
-        record = record.outcome(outcome);
-        if let Some(reason) = reason {
-            tracing::warn!(server = %self.server().name(), session = self.tag(), reason, "an answer did not reach its server");
-            record = record.reason(reason);
-        }
+        // Before it is sent: the outcome of the call, which follows it, has a record too.
         self.shared.audit.write(record).await;
+        let sent = self
+            .post_patiently(answer.with_id(&question.server_id))
+            .await;
+        let lost = match &sent {
+            Ok(reply) if reply.status.is_success() => None,
+            Ok(reply) if reply.what == Head::SessionGone => Some("forgotten_by_server"),
+            Ok(_) => Some("refused_by_server"),
+            Err(_) => Some("server_unreachable"),
+        };
+        if let Some(reason) = lost {
+            tracing::warn!(server = %self.server().name(), session = self.tag(), reason, "an answer did not reach its server");
+            let record = about(self, Record::answer_ignored, &question, &pending)
+                .outcome(Outcome::Lost)
+                .reason(reason);
+            self.shared.audit.write(record).await;
+        }
         match sent {
             Ok(reply) => self.check_gone(&reply).map(|()| Answer::Accepted),
             Err(_) => Ok(Answer::Accepted),

@@ -47,17 +47,13 @@ impl HttpClient {
     /// Makes a client that gives up connecting after `connect`.
     ///
     /// # Errors
-    /// When the system's certificate store can't be read.
+    /// When TLS can't be set up.
     pub fn new(connect: Duration) -> Result<Self, rustls::Error> {
         let mut http = HttpConnector::new();
         http.enforce_http(false);
         http.set_nodelay(true);
         http.set_connect_timeout(Some(connect));
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let tls = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_platform_verifier()?
-            .with_no_client_auth();
+        let tls = tls()?;
         let https = hyper_rustls::HttpsConnectorBuilder::new()
             .with_tls_config(tls)
             .https_or_http()
@@ -106,6 +102,25 @@ impl HttpClient {
             .await
             .map_err(|_| ClientError::Timeout(within))?
     }
+}
+
+/// The system's certificate store. A machine without one can still reach servers over plain HTTP; over
+/// HTTPS it trusts nobody.
+fn tls() -> Result<rustls::ClientConfig, rustls::Error> {
+    let builder = || {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()
+    };
+    Ok(match builder()?.with_platform_verifier() {
+        Ok(builder) => builder.with_no_client_auth(),
+        Err(error) => {
+            tracing::warn!(%error, "no system certificates; servers can't be reached over https");
+            let nobody = rustls::RootCertStore::empty();
+            builder()?
+                .with_root_certificates(nobody)
+                .with_no_client_auth()
+        }
+    })
 }
 
 /// Reads a body of at most `limit` bytes.
