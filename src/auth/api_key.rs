@@ -1,9 +1,9 @@
 //! Keys for programs that can't log in.
 //!
 //! # Invariants
-//! The gateway knows hashes only. A presented key is compared with every configured one, in constant
-//! time and without stopping at a match, so that the time of a refusal tells nothing about any key. The keys are random,
-//! so a plain SHA-256 is enough: there is nothing to guess.
+//! The gateway knows hashes only. A presented key is compared with every configured one, in
+//! constant time and without stopping at a match, so that the time of a refusal tells nothing about
+//! any key. The keys are random, so a plain SHA-256 is enough: there is nothing to guess.
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::digest::{SHA256, digest};

@@ -1,9 +1,9 @@
 //! Which token audiences open which server.
 //!
 //! # Invariants
-//! There is no empty set that admits everything: without configured audiences a server admits its own
-//! endpoint. Two audiences are the same when they are equal byte for byte, except that scheme and
-//! host of a web address count without case and a bare root counts with and without its slash
+//! There is no empty set that admits everything: without configured audiences a server admits its
+//! own endpoint. Two audiences are the same when they are equal byte for byte, except that scheme
+//! and host of a web address count without case and a bare root counts with and without its slash
 //! (RFC 3986, section 6.2). Nothing looser: no prefixes, no default ports, no other slash.
 
 use std::collections::HashSet;
@@ -15,8 +15,8 @@ use crate::config::{Config, Issuer, ServerName};
 pub(super) struct Audiences(HashSet<String>);
 
 impl Audiences {
-    /// The rule of [`Issuer::audiences`]: an endpoint of a server opens that server alone, any other
-    /// audience opens all, and no audience at all means each server's own endpoint.
+    /// The rule of [`Issuer::audiences`]: an endpoint of a server opens that server alone, any
+    /// other audience opens all, and no audience at all means each server's own endpoint.
     pub(super) fn of(issuer: &Issuer, config: &Config, server: &ServerName) -> Self {
         let own = canonical(&config.public_url.endpoint(server));
         if issuer.audiences.is_empty() {

@@ -1,9 +1,10 @@
 //! Access tokens of the configured issuers.
 //!
 //! # Invariants
-//! The issuer is found by its exact name before any key is looked at, so a key of one issuer never vouches
-//! for another. What was checked once is remembered for a minute, by the hash of the token and for as long as the
-//! issuer publishes the same keys; time and audience are checked on every request.
+//! The issuer is found by its exact name before any key is looked at, so a key of one issuer never
+//! vouches for another. What was checked once is remembered for a minute, by the hash of the token
+//! and for as long as the issuer publishes the same keys; time and audience are checked on every
+//! request.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -143,7 +144,7 @@ impl Bearers {
             .find(|issuer| issuer.config.issuer == claimed);
         let issuer = Arc::clone(issuer.ok_or(Refusal::UnknownIssuer)?);
         let key_set = issuer.keys.verify(&token).await?;
-        let holder = token.claims.check(token.token_type, now)?;
+        let holder = token.claims.check(token.promised, now)?;
         Ok(Checked {
             issuer,
             key_set,
@@ -173,5 +174,6 @@ impl Checked {
 const CACHED_FOR: Duration = Duration::from_mins(1);
 /// Memory for remembered tokens; about 30 000 usual ones.
 const CACHE_BYTES: u64 = 16 * 1024 * 1024;
-/// What a remembered token takes beside its audiences: names of at most 255 bytes and the bookkeeping.
+/// What a remembered token takes beside its audiences: names of at most 255 bytes and the
+/// bookkeeping.
 const CACHE_ENTRY: usize = 500;

@@ -5,7 +5,8 @@
 //!
 //! # Invariants
 //! Claims are parsed once, and a claim that decides anything may not occur twice. Issuer, subject,
-//! audience and expiry are required. Nothing here knows a server: the audience is checked later, for each.
+//! audience and expiry are required. Nothing here knows a server: the audience is checked later,
+//! for each.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -152,10 +153,8 @@ impl Claims {
 /// Whether a subject or client id can be shown: 1 to 255 bytes, nothing that moves a cursor, ends a
 /// line or turns the direction of writing around.
 fn is_name(text: &str) -> bool {
-    let unprintable = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
+    let turns = |c| matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let unprintable = |c: char| c.is_control() || turns(c);
     (1..=MAX_NAME).contains(&text.len()) && !text.chars().any(unprintable)
 }
 
@@ -177,7 +176,8 @@ fn numeric_date<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64
         .ok_or_else(|| serde::de::Error::custom("a time must be a number of seconds since 1970"))
 }
 
-/// How deep arrays and objects are nested. Exact for valid JSON; other bytes are refused afterwards.
+/// How deep arrays and objects are nested. Exact for valid JSON; other bytes are refused
+/// afterwards.
 fn depth(json: &[u8]) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0_usize);
     let (mut in_text, mut escaped) = (false, false);

@@ -1,9 +1,9 @@
 //! An issuer's signing keys (RFC 7517), each pinned to the algorithms it may be used with.
 //!
 //! # Invariants
-//! A key that can't be used is skipped and harms no other key. A key with `alg` checks that algorithm alone,
-//! any other the ones of its type. Symmetric keys are never used: whoever can read the set could sign with
-//! them.
+//! A key that can't be used is skipped and harms no other key. A key with `alg` checks that
+//! algorithm alone, any other the ones of its type. Symmetric keys are never used: whoever can read
+//! the set could sign with them.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine as _;
@@ -27,7 +27,7 @@ pub(super) struct KeySet {
 struct Key {
     id: Option<String>,
     algorithms: Vec<Algorithm>,
-    key: DecodingKey,
+    public: DecodingKey,
 }
 
 #[derive(Deserialize)]
@@ -94,7 +94,7 @@ impl KeySet {
             crypto::verify(
                 token.signature,
                 token.signed.as_bytes(),
-                &key.key,
+                &key.public,
                 token.algorithm,
             )
             .unwrap_or(false)
@@ -139,7 +139,7 @@ impl Key {
         if !for_signatures {
             return None;
         }
-        let (key, mut algorithms) = jwk.material()?;
+        let (public, mut algorithms) = jwk.material()?;
         if let Some(name) = &jwk.alg {
             let only = algorithm(name)?;
             algorithms.retain(|algorithm| *algorithm == only);
@@ -147,14 +147,14 @@ impl Key {
         (!algorithms.is_empty()).then_some(Self {
             id: jwk.kid,
             algorithms,
-            key,
+            public,
         })
     }
 }
 
 impl Jwk {
-    /// The key itself and the algorithms of its type (RFC 7518, section 6; RFC 8037, section 2). Sizes are
-    /// checked here, so that a bad key is skipped instead of failing every token.
+    /// The key itself and the algorithms of its type (RFC 7518, section 6; RFC 8037, section 2).
+    /// Sizes are checked here, so that a bad key is skipped instead of failing every token.
     fn material(&self) -> Option<(DecodingKey, Vec<Algorithm>)> {
         match (self.kty.as_str(), self.crv.as_deref()) {
             ("RSA", _) => {
@@ -173,7 +173,8 @@ impl Jwk {
         }
     }
 
-    /// An uncompressed point of a curve whose coordinates have this many bytes (SEC 1, section 2.3.3).
+    /// An uncompressed point of a curve whose coordinates have this many bytes (SEC 1, section
+    /// 2.3.3).
     fn point(&self, bytes: usize) -> Option<DecodingKey> {
         let (x, y) = (decode(self.x.as_ref())?, decode(self.y.as_ref())?);
         let point = [&[4], x.as_slice(), y.as_slice()].concat();

@@ -1,9 +1,9 @@
 //! A JSON Web Token taken apart (RFC 7515, RFC 7519), before its signature is checked.
 //!
 //! # Invariants
-//! Only asymmetric algorithms have a name here, so neither `none` nor an HMAC can ever be asked for.
-//! Header members that bring a key along or say where to find one (`jwk`, `jku`, `x5u`, `x5c`) are not
-//! even read. An extension that must be understood (`crit`) is not, and refuses the token.
+//! Only asymmetric algorithms have a name here, so neither `none` nor an HMAC can ever be asked
+//! for. Header members that bring a key along or say where to find one (`jwk`, `jku`, `x5u`, `x5c`)
+//! are not even read. An extension that must be understood (`crit`) is not, and refuses the token.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -23,7 +23,7 @@ pub(super) struct Token<'t> {
     pub(super) signature: &'t str,
     pub(super) algorithm: Algorithm,
     pub(super) key_id: Option<String>,
-    pub(super) token_type: TokenType,
+    pub(super) promised: TokenType,
     pub(super) claims: Claims,
 }
 
@@ -48,14 +48,14 @@ impl<'t> Token<'t> {
         if header.crit.is_some() || header.b64 == Some(false) {
             return Err(Refusal::CriticalHeader);
         }
-        let token_type = token_type(header.typ.as_deref()).ok_or(Refusal::WrongTokenType)?;
+        let promised = token_type(header.typ.as_deref()).ok_or(Refusal::WrongTokenType)?;
         let claims = Claims::parse(&decode(payload)?)?;
         Ok(Self {
             signed,
             signature,
             algorithm,
             key_id: header.kid,
-            token_type,
+            promised,
             claims,
         })
     }

@@ -1,13 +1,13 @@
 //! One issuer's signing keys, kept fresh in the background.
 //!
-//! A single task fetches; requests read what is there. A request that meets an unknown key id asks the task
-//! for a fetch and waits for its end: all that ask meanwhile wait for the same one.
+//! A single task fetches; requests read what is there. A request that meets an unknown key id asks
+//! the task for a fetch and waits for its end: all that ask meanwhile wait for the same one.
 //!
 //! # Invariants
-//! A fetch belongs to the task and not to the request that asked for it: hanging up can't cancel it and
-//! leave the cool-down behind. A request waits for two fetches at most, each with its time limit. A failed
-//! fetch never removes keys that are younger than a day.
-//! Issuers share nothing but the HTTP client.
+//! A fetch belongs to the task and not to the request that asked for it: hanging up can't cancel it
+//! and leave the cool-down behind. A request waits for two fetches at most, each with its time
+//! limit. A failed fetch never removes keys that are younger than a day. Issuers share nothing but
+//! the HTTP client.
 
 use std::error::Error;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -73,11 +73,12 @@ impl Keys {
             .map(|keys| keys.fingerprint())
     }
 
-    /// Checks the token's signature, with newer keys if those at hand don't know the key. Returns the
-    /// fingerprint of the set that knew it.
+    /// Checks the token's signature, with newer keys if those at hand don't know the key. Returns
+    /// the fingerprint of the set that knew it.
     pub(super) async fn verify(&self, token: &Token<'_>) -> Result<[u8; 32], Refusal> {
         let mut watch = self.state.subscribe();
-        // The first fetch may have started before the issuer published the key; the second can't have.
+        // The first fetch may have started before the issuer published the key; the second can't
+        // have.
         for round in 0..=FETCHES_TO_WAIT_FOR {
             let state = watch.borrow_and_update().clone();
             let refusal = match &state.keys {
@@ -101,7 +102,8 @@ impl Keys {
         Err(Refusal::UnknownSigningKey)
     }
 
-    /// Asks for a fetch and waits for its end. False when none may be asked for, or it takes too long.
+    /// Asks for a fetch and waits for its end. False when none may be asked for, or it takes too
+    /// long.
     async fn fetch_ended(&self, watch: &mut watch::Receiver<State>, seen: &State) -> bool {
         match seen.phase {
             Phase::Cooling => return false,
@@ -172,7 +174,7 @@ impl Keys {
             }
             Err(_) => {
                 schedule.failed(trigger, now);
-                tracing::warn!(issuer, within = ?FETCH_WITHIN, "signing keys could not be fetched in time");
+                tracing::warn!(issuer, limit = ?FETCH_WITHIN, "signing keys did not come in time");
             }
         }
         let (stale, cooling) = (schedule.stale(now), schedule.cooling(now).is_some());
@@ -183,27 +185,11 @@ impl Keys {
             state.fetches += 1;
             state.phase = if cooling { Phase::Cooling } else { Phase::Idle };
             match found {
-                Some(keys) => state.keys = Some(self.same_or_new(issuer, state, keys)),
+                Some(keys) => state.keys = Some(same_or_new(issuer, state.keys.as_ref(), keys)),
                 None if stale => state.keys = None,
                 None => {}
             }
         });
-    }
-
-    /// The set at hand if it is the one fetched, so that what was checked with it stays checked.
-    fn same_or_new(&self, issuer: &str, state: &State, found: KeySet) -> Arc<KeySet> {
-        match &state.keys {
-            Some(keys) if keys.fingerprint() == found.fingerprint() => Arc::clone(keys),
-            _ => {
-                tracing::info!(
-                    issuer,
-                    keys = found.len(),
-                    skipped = found.skipped(),
-                    "signing keys fetched"
-                );
-                Arc::new(found)
-            }
-        }
     }
 
     /// Waits until the next fetch is due or asked for.
@@ -228,6 +214,18 @@ impl Keys {
         tokio::select! {
             () = &mut due => Trigger::Time,
             () = self.wanted.notified() => Trigger::Demand,
+        }
+    }
+}
+
+/// The set at hand if it is the one fetched, so that what was checked with it stays checked.
+fn same_or_new(issuer: &str, at_hand: Option<&Arc<KeySet>>, found: KeySet) -> Arc<KeySet> {
+    match at_hand {
+        Some(keys) if keys.fingerprint() == found.fingerprint() => Arc::clone(keys),
+        _ => {
+            let (keys, skipped) = (found.len(), found.skipped());
+            tracing::info!(issuer, keys, skipped, "signing keys fetched");
+            Arc::new(found)
         }
     }
 }

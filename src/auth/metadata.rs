@@ -2,8 +2,9 @@
 //! challenges that point to it (RFC 6750, section 3).
 //!
 //! # Invariants
-//! Every URL is made from the configured public URL, never from a request. Each server is a resource of its
-//! own. Without issuers there is nowhere to log in: then there is no document, and no challenge names one.
+//! Every URL is made from the configured public URL, never from a request. Each server is a
+//! resource of its own. Without issuers there is nowhere to log in: then there is no document, and
+//! no challenge names one.
 
 use http::HeaderValue;
 use serde::Serialize;
@@ -11,8 +12,8 @@ use serde::Serialize;
 use super::refusal::{Kind, Refusal};
 use crate::config::{Access, Config, PublicUrl, ServerName};
 
-/// The path of a server's metadata on the gateway's host: the well-known name goes between the host and the
-/// path of the resource (RFC 9728, section 3.1), so a path in `public_url` comes after it.
+/// The path of a server's metadata on the gateway's host: the well-known name goes between the host
+/// and the path of the resource (RFC 9728, section 3.1), so a path in `public_url` comes after it.
 pub fn path(public_url: &PublicUrl, server: &ServerName) -> String {
     let (_, path) = split(public_url);
     format!("{WELL_KNOWN}{path}/mcp/{server}")
@@ -24,8 +25,8 @@ pub fn url(public_url: &PublicUrl, server: &ServerName) -> String {
     format!("{origin}{}", path(public_url, server))
 }
 
-/// A server's metadata as JSON; `None` when access does not take tokens, for a client that finds such a
-/// document goes and logs in.
+/// A server's metadata as JSON; `None` when access does not take tokens, for a client that finds
+/// such a document goes and logs in.
 pub fn document(config: &Config, server: &ServerName) -> Option<String> {
     let Access::Required(auth) = &config.access else {
         return None;
@@ -82,11 +83,17 @@ fn quotable(text: &str) -> String {
     let mut quotable = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
-            b'"' | b'\\' | ..=0x1f | 0x7f.. => quotable.push_str(&format!("%{byte:02X}")),
+            b'"' | b'\\' | ..=0x1f | 0x7f.. => {
+                quotable.extend(['%', hex(byte >> 4), hex(byte & 15)]);
+            }
             _ => quotable.push(char::from(byte)),
         }
     }
     quotable
+}
+
+fn hex(digit: u8) -> char {
+    char::from_digit(digit.into(), 16).map_or('0', |digit| digit.to_ascii_uppercase())
 }
 
 /// The origin and the path (empty, or starting with a slash) of the public URL.

@@ -1,19 +1,20 @@
 //! How a caller proves who they are.
 //!
-//! [`Authenticator`] turns the headers of a request into an [`Identity`], or into a [`Denied`] that is ready
-//! to be sent. `bearer` checks access tokens, `api_key` checks keys, `metadata` tells clients where to log in.
+//! [`Authenticator`] turns the headers of a request into an [`Identity`], or into a [`Denied`] that
+//! is ready to be sent. `bearer` checks access tokens, `api_key` checks keys, `metadata` tells
+//! clients where to log in.
 //!
 //! ```text
 //! headers ─► one credential ─┬─ API key ─► hash ─────────────────────────────► principal
 //!                            └─ token ─► parse ─► issuer ─► signature ─► claims ─► audience
 //!                                                              ▲
-//!                            issuer ─► source ─► key set ──────┘  (one background task per issuer)
+//!                            issuer ─► source ─► key set ──────┘  (one task per issuer)
 //! ```
 //!
 //! # Invariants
-//! Every request is authenticated anew; no session stands in for a credential. A credential is looked for in
-//! headers only, never in the URL. Two credentials are refused, not ranked. No credential, and
-//! no part of one, is in any log, error or `Debug` output.
+//! Every request is authenticated anew; no session stands in for a credential. A credential is
+//! looked for in headers only, never in the URL. Two credentials are refused, not ranked. No
+//! credential, and no part of one, is in any log, error or `Debug` output.
 
 mod api_key;
 mod audience;
@@ -118,7 +119,8 @@ impl Authenticator {
         }
     }
 
-    /// Who sends a request with these headers to `server`. May wait some seconds for an issuer's keys.
+    /// Who sends a request with these headers to `server`. May wait some seconds for an issuer's
+    /// keys.
     ///
     /// # Errors
     /// [`Denied`] when nobody is proved to, or the one who is may not use this server.

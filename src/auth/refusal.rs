@@ -4,8 +4,8 @@
 //! which kind of mistake it was and no more.
 //!
 //! # Invariants
-//! A refusal never carries a part of the credential. Every 401 has a challenge, no 403 and no 503 has
-//! one: a login would not help there, and clients drop their tokens on a 401.
+//! A refusal never carries a part of the credential. Every 401 has a challenge, no 403 and no 503
+//! has one: a login would not help there, and clients drop their tokens on a 401.
 
 use std::fmt;
 use std::time::Duration;
@@ -140,8 +140,8 @@ impl Refusal {
         }
     }
 
-    /// The `error_description` of the challenge. It names what a client can act on and nothing else;
-    /// characters are those that RFC 6750, section 3 allows there.
+    /// The `error_description` of the challenge. It names what a client can act on and nothing
+    /// else; characters are those that RFC 6750, section 3 allows there.
     pub(super) fn description(self) -> &'static str {
         match self {
             Self::SeveralCredentials => "more than one credential was sent",

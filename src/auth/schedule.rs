@@ -1,9 +1,9 @@
 //! When an issuer's keys are fetched, and how long they count.
 //!
 //! # Invariants
-//! Pure: `now` comes from outside. Keys that work are never dropped because a fetch failed, until nobody has
-//! confirmed them for a day. Requests can bring a fetch forward, but only once per cool-down, so
-//! that made-up key ids can't be turned into load on the issuer.
+//! Pure: `now` comes from outside. Keys that work are never dropped because a fetch failed, until
+//! nobody has confirmed them for a day. Requests can bring a fetch forward, but only once per
+//! cool-down, so that made-up key ids can't be turned into load on the issuer.
 
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
 //! Where an issuer's key set is read from: its metadata, a URL, or a file.
 //!
 //! # Invariants
-//! Every read is bounded in time and size. Redirects are not followed. A document that names another issuer
-//! is not believed (RFC 8414, section 3.3), and metadata can send the gateway only to an `https` address or
-//! to the issuer's own origin.
+//! Every read is bounded in time and size. Redirects are not followed. A document that names
+//! another issuer is not believed (RFC 8414, section 3.3), and metadata can send the gateway only
+//! to an `https` address or to the issuer's own origin.
 
 use std::path::Path;
 use std::time::Duration;
@@ -141,9 +141,9 @@ pub(super) enum Hurry {
     No,
 }
 
-/// The addresses of an issuer's metadata, in the order in which the MCP specification has them tried: OAuth,
-/// then `OpenID` Connect, with the issuer's path behind the well-known name; then `OpenID` Connect as
-/// it was first defined, with the path before it.
+/// The addresses of an issuer's metadata, in the order in which the MCP specification has them
+/// tried: that of OAuth and that of `OpenID`, both with the issuer's path behind the well-known
+/// name; then `OpenID`'s as it was first defined, with the path before it.
 pub(super) fn metadata_urls(issuer: &Url) -> Vec<Url> {
     let path = issuer.path().trim_end_matches('/').to_owned();
     let mut paths = vec![

@@ -26,6 +26,9 @@ fn key(name: &str, secret: &str, servers: Option<&[&str]>) -> ApiKey {
     }
 }
 
+/// Headers by name and value.
+type Sent<'a> = &'a [(&'static str, &'a str)];
+
 fn door_with_keys() -> Door {
     let keys = vec![
         key("ci", "secret-ci", Some(&["a", "b"])),
@@ -81,7 +84,7 @@ async fn an_api_key_comes_in_either_header_and_opens_its_servers() {
 async fn whatever_is_not_exactly_one_known_credential_is_refused() {
     let door = door_with_keys();
     let long = "k".repeat(16 * 1024 + 1);
-    let rows: &[(&[(&'static str, &str)], u16, &str)] = &[
+    let rows: &[(Sent<'_>, u16, &str)] = &[
         (&[], 401, "no_credentials"),
         (&[("cookie", "token=secret-ci")], 401, "no_credentials"),
         (

@@ -1,5 +1,5 @@
-//! What authentication promises, told by examples. Keys are made at run time; issuers are real servers on
-//! loopback; the clock of a request is an argument.
+//! What authentication promises, told by examples. Keys are made at run time; issuers are real
+//! servers on loopback; the clock of a request is an argument.
 
 mod audiences;
 mod credentials;

@@ -127,7 +127,8 @@ impl SigningKey {
         self.sign_text(&header.to_string(), &claims.to_string())
     }
 
-    /// A token like those this key's issuer gives out, with these claims changed; `null` removes one.
+    /// A token like those this key's issuer gives out, with these claims changed; `null` removes
+    /// one.
     pub(super) fn token(&self, issuer: &str, changes: &Value) -> String {
         self.sign(&self.header(), &claims(issuer, changes))
     }
