@@ -50,9 +50,12 @@ impl Schedule {
         let age = max_age.unwrap_or(LONGEST).min(LONGEST);
         let sooner = age.mul_f64(SPREAD * spread.clamp(0.0, 1.0));
         self.next = now + age.saturating_sub(sooner).max(SHORTEST);
+        // The first keys are no answer to a made-up key id, and may be replaced a moment later.
+        if self.last_good.is_some() {
+            self.cool_down(trigger, now);
+        }
         self.last_good = Some(now);
         self.failures = 0;
-        self.cool_down(trigger, now);
     }
 
     /// Notes a fetch that did not work.

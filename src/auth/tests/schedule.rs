@@ -69,8 +69,12 @@ fn good_keys_outlive_failed_fetches_for_a_day() {
 fn requests_may_ask_for_one_fetch_in_thirty_seconds_and_the_plan_does_not_count() {
     let now = beginning();
     let mut schedule = Schedule::new(now);
-    schedule.fetched(Trigger::Time, None, 0.0, now);
-    assert_eq!(schedule.cooling(now), None);
+    schedule.fetched(Trigger::Demand, None, 0.0, now);
+    assert_eq!(
+        schedule.cooling(now),
+        None,
+        "the first keys are free, whoever asked for them"
+    );
     schedule.fetched(Trigger::Demand, None, 0.0, now + SECOND);
     assert_eq!(schedule.cooling(now + SECOND), Some(now + SECOND * 31));
     schedule.fetched(Trigger::Time, None, 0.0, now + SECOND * 5);
