@@ -1,0 +1,129 @@
+// Starts servers and the gateway as child processes, waits until they serve, and ends them.
+//
+// What a child prints goes to a file in the run's folder; only the line that names its address is read from it.
+// Nothing outlives the run: every child is ended by `stopAll`, on success, on failure and on a signal.
+import { spawn } from 'node:child_process';
+import { createWriteStream, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** The folder tests/interop. */
+export const HERE = dirname(dirname(fileURLToPath(import.meta.url)));
+export const PYTHON = join(HERE, '.work/py/bin/python');
+/** The header that the gateway is configured to send to every server. */
+export const UPSTREAM_KEY = 'interop-upstream-key';
+
+const PATIENCE_MS = 30_000;
+const children = new Set();
+mkdirSync(join(HERE, '.work/runs'), { recursive: true });
+/** Where this run's logs, configuration and audit log are. */
+export const RUN = mkdtempSync(join(HERE, '.work/runs/'));
+
+for (const signal of ['SIGINT', 'SIGTERM']) {
+  process.once(signal, () => {
+    stopAll();
+    process.exit(1);
+  });
+}
+
+export function stopAll() {
+  for (const child of children) child.kill('SIGKILL');
+}
+
+/** Starts a server that prints `listening <url>` and gives that URL. */
+export async function startServer(name, command, args) {
+  const child = start(name, command, args);
+  const url = await new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(`${name} did not start`)), PATIENCE_MS);
+    let text = '';
+    child.stdout.on('data', (data) => {
+      text += data;
+      const found = /^listening (\S+)$/m.exec(text);
+      if (found) {
+        clearTimeout(timer);
+        resolve(found[1]);
+      }
+    });
+    child.once('exit', (code) => reject(new Error(`${name} ended with ${code}: ${readFileSync(logOf(name))}`)));
+  });
+  return url;
+}
+
+/**
+ * Starts the gateway in front of the servers.
+ *
+ * @param {Record<string, string>} servers name → URL
+ * @returns {Promise<(name: string) => string>} the endpoint of a server behind the gateway
+ */
+export async function startGateway(binary, servers, name = 'gateway') {
+  const port = await freePort();
+  const config = join(RUN, `${name}.yaml`);
+  writeFileSync(config, gatewayConfig(port, servers, join(RUN, `${name}-audit.jsonl`)));
+  const child = start(name, binary, ['serve', '--config', config]);
+  let code;
+  child.once('exit', (status) => (code = status));
+  const end = Date.now() + PATIENCE_MS;
+  while (!(await fetch(`http://127.0.0.1:${port}/readyz`).then((r) => r.ok, () => false))) {
+    if (code !== undefined || Date.now() > end) {
+      throw new Error(`the gateway does not serve (exit ${code}):\n${readFileSync(logOf(name))}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  return Object.assign((server) => `http://127.0.0.1:${port}/mcp/${server}`, { child });
+}
+
+/** Runs a program to its end, its output line by line to `print`; gives its exit code. */
+export function run(command, args, print, env = {}) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, { cwd: HERE, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+    children.add(child);
+    let rest = '';
+    const take = (data) => {
+      const lines = (rest + data).split('\n');
+      rest = lines.pop();
+      lines.forEach(print);
+    };
+    child.stdout.setEncoding('utf8').on('data', take);
+    child.stderr.setEncoding('utf8').on('data', take);
+    child.once('error', reject);
+    child.once('close', (code) => {
+      children.delete(child);
+      if (rest) print(rest);
+      resolve(code);
+    });
+  });
+}
+
+function start(name, command, args) {
+  const log = createWriteStream(logOf(name), { flags: 'a' });
+  const child = spawn(command, args, { cwd: HERE, stdio: ['ignore', 'pipe', 'pipe'] });
+  children.add(child);
+  child.stdout.pipe(log, { end: false });
+  child.stderr.pipe(log, { end: false });
+  child.once('exit', () => children.delete(child));
+  return child;
+}
+
+const logOf = (name) => join(RUN, `${name}.log`);
+
+// Rates stay unlimited by default; the caps that one principal would hit with hundreds of sessions are lifted.
+function gatewayConfig(port, servers, audit) {
+  const lines = [`listen: 127.0.0.1:${port}`, 'servers:'];
+  for (const [name, url] of Object.entries(servers)) {
+    lines.push(`  ${name}:`, `    url: ${url}`, `    headers: { x-api-key: ${UPSTREAM_KEY} }`);
+  }
+  lines.push('limits:', '  per_principal: { sessions: 5000, questions: 20000 }');
+  lines.push(`audit: { file: ${JSON.stringify(audit)} }`);
+  return `${lines.join('\n')}\n`;
+}
+
+function freePort() {
+  return new Promise((resolve, reject) => {
+    const probe = createServer().once('error', reject);
+    probe.listen(0, '127.0.0.1', () => {
+      const { port } = probe.address();
+      probe.close(() => resolve(port));
+    });
+  });
+}

@@ -1,0 +1,154 @@
+// The asking server on the official TypeScript SDK. Its tools are described in README.md; `server.py` has the
+// same ones with the same answers, so that one list of expectations judges both.
+//
+// Usage: node server.mjs [PORT]     (default 0: a free port, printed)
+import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
+import { z } from 'zod';
+import { serveSessions } from './sessions.mjs';
+
+/** Labels of `count_slowly` runs that ended by cancellation; read by `was_cancelled`. */
+const cancelled = new Set();
+
+const BOOKING_FORM = {
+  type: 'object',
+  properties: {
+    party_size: { type: 'integer', title: 'Party size', minimum: 1, maximum: 12 },
+    seating: { type: 'string', title: 'Seating', enum: ['inside', 'terrace'] },
+    note: { type: 'string', title: 'Note' },
+  },
+  required: ['party_size', 'seating'],
+};
+
+const YES_NO = {
+  type: 'object',
+  properties: { sure: { type: 'boolean', title: 'Are you sure?' } },
+  required: ['sure'],
+};
+
+const ONE_WORD = {
+  type: 'object',
+  properties: { answer: { type: 'string', title: 'Your answer' } },
+  required: ['answer'],
+};
+
+function newServer() {
+  const mcp = new McpServer(
+    { name: 'interop-ts', version: '1.0.0' },
+    { capabilities: { logging: {}, tools: { listChanged: true }, resources: { subscribe: false } } },
+  );
+  const { server } = mcp;
+  let count = 0;
+
+  /** Registers a tool whose answer is one text. */
+  const tool = (name, description, inputSchema, run) =>
+    mcp.registerTool(name, { description, inputSchema }, async (args, extra) => ({
+      content: [{ type: 'text', text: await run(args, extra) }],
+    }));
+  /** Asks on the stream of the call that is being served. */
+  const ask = (extra, message, requestedSchema) =>
+    server.elicitInput({ message, requestedSchema }, { relatedRequestId: extra.requestId });
+  const word = (result) => (result.action === 'accept' ? result.content.answer : result.action);
+
+  tool('echo', 'Says the text back', { text: z.string() }, ({ text }) => text);
+
+  tool('counter', 'Counts the calls of this session', {}, () => String(++count));
+
+  tool('whoami', 'The request headers as they arrived', {}, (_, extra) => {
+    const headers = Object.entries(extra.requestInfo.headers).sort(([a], [b]) => (a < b ? -1 : 1));
+    return JSON.stringify(Object.fromEntries(headers));
+  });
+
+  tool('book', 'Books a table; asks for party size and seating', {}, async (_, extra) => {
+    const { action, content } = await ask(extra, 'How many, and where?', BOOKING_FORM);
+    if (action !== 'accept') return `no booking: ${action}`;
+    return `booked: ${content.party_size} ${content.seating} ${content.note ?? '-'}`;
+  });
+
+  tool('confirm', 'Asks yes or no', {}, async (_, extra) => {
+    const { action, content } = await ask(extra, 'Cancel the booking?', YES_NO);
+    if (action === 'accept') return content.sure ? 'accepted: yes' : 'accepted: no';
+    return action === 'decline' ? 'declined' : 'cancelled';
+  });
+
+  tool('open_url', 'Sends the user to a web page', { id: z.string() }, async ({ id }, extra) => {
+    const related = { relatedRequestId: extra.requestId };
+    const { action } = await server.elicitInput(
+      { mode: 'url', message: 'Please pay', elicitationId: id, url: `https://pay.example/${id}?a=1&b=%20` },
+      related,
+    );
+    if (action === 'accept') await server.createElicitationCompletionNotifier(id, related)();
+    return `url: ${action}`;
+  });
+
+  tool('summarize', 'Lets the client\'s model write', { text: z.string() }, async ({ text }, extra) => {
+    const { model, content } = await server.createMessage(
+      { messages: [{ role: 'user', content: { type: 'text', text } }], maxTokens: 50 },
+      { relatedRequestId: extra.requestId },
+    );
+    return `${model}: ${content.text}`;
+  });
+
+  tool('where', 'Lists the client\'s roots', {}, async (_, extra) => {
+    const { roots } = await server.listRoots(undefined, { relatedRequestId: extra.requestId });
+    return roots.map(({ uri, name }) => `${uri}=${name}`).join(' ');
+  });
+
+  tool(
+    'count_slowly',
+    'Counts with progress and log; can be cancelled',
+    { n: z.number().int(), pause_ms: z.number(), label: z.string() },
+    async ({ n, pause_ms, label }, extra) => {
+      for (let i = 1; i <= n; i++) {
+        await new Promise((resolve) => setTimeout(resolve, pause_ms));
+        if (extra.signal.aborted) {
+          cancelled.add(label);
+          return 'cancelled';
+        }
+        const progressToken = extra._meta?.progressToken;
+        if (progressToken !== undefined) {
+          const params = { progressToken, progress: i, total: n, message: `${label} ${i}` };
+          await extra.sendNotification({ method: 'notifications/progress', params });
+        }
+        const params = { level: 'info', logger: label, data: `at ${i}` };
+        await extra.sendNotification({ method: 'notifications/message', params });
+      }
+      return `counted to ${n}`;
+    },
+  );
+
+  tool('was_cancelled', 'Whether a count_slowly of any session was cancelled', { label: z.string() }, ({ label }) =>
+    String(cancelled.has(label)),
+  );
+
+  tool('ask_twice', 'Asks one question after the other', {}, async (_, extra) => {
+    const first = word(await ask(extra, 'First?', ONE_WORD));
+    const second = word(await ask(extra, `Second, after ${first}?`, ONE_WORD));
+    return `${first} then ${second}`;
+  });
+
+  tool('ask_at_once', 'Asks several questions at the same time', { n: z.number().int() }, async ({ n }, extra) => {
+    const questions = Array.from({ length: n }, (_, i) => ask(extra, `Question ${i}?`, ONE_WORD));
+    return (await Promise.all(questions)).map(word).join(' ');
+  });
+
+  tool('ask', 'Asks the given question', { message: z.string() }, async ({ message }, extra) =>
+    word(await ask(extra, message, ONE_WORD)),
+  );
+
+  tool('ask_on_get', 'Asks on the stream that belongs to no call', { message: z.string() }, async ({ message }) =>
+    word(await server.elicitInput({ message, requestedSchema: ONE_WORD })),
+  );
+
+  tool('touch', 'Says that a resource and the list of tools changed', { uri: z.string() }, async ({ uri }) => {
+    await server.sendResourceUpdated({ uri });
+    await server.sendToolListChanged();
+    return 'touched';
+  });
+
+  mcp.registerResource('menu', 'note://menu', { mimeType: 'text/plain' }, (uri) => ({
+    contents: [{ uri: uri.href, mimeType: 'text/plain', text: 'Soup, £4 – naïve café ☕' }],
+  }));
+  return mcp;
+}
+
+serveSessions({ port: Number(process.argv[2] ?? 0), newServer });
