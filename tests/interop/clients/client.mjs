@@ -22,7 +22,7 @@ import {
 
 const [label, endpoint, upstream] = process.argv.slice(2);
 const through = endpoint !== upstream;
-const PATIENCE_MS = 20_000;
+const PATIENCE_MS = 10_000;
 
 const CAPABILITIES = { elicitation: { form: {}, url: {} }, sampling: {}, roots: { listChanged: true } };
 const ROOTS = [

@@ -28,7 +28,7 @@ from pydantic import AnyUrl, BaseModel, FileUrl
 
 LABEL, ENDPOINT, UPSTREAM = sys.argv[1:4]
 THROUGH = ENDPOINT != UPSTREAM
-PATIENCE = 20.0
+PATIENCE = 10.0
 
 ROOTS = [
     types.Root(uri=FileUrl("file:///home/ada"), name="Ada"),

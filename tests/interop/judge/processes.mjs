@@ -56,28 +56,46 @@ export async function startServer(name, command, args) {
  * @param {Record<string, string>} servers name → URL
  * @returns {Promise<(name: string) => string>} the endpoint of a server behind the gateway
  */
-export async function startGateway(binary, servers, name = 'gateway') {
+export async function startGateway(binary, servers) {
   const port = await freePort();
-  const config = join(RUN, `${name}.yaml`);
-  writeFileSync(config, gatewayConfig(port, servers, join(RUN, `${name}-audit.jsonl`)));
-  const child = start(name, binary, ['serve', '--config', config]);
+  await serveGateway(binary, port, gatewayConfig(port, servers, join(RUN, 'audit.jsonl')));
+  return (server) => `http://127.0.0.1:${port}/mcp/${server}`;
+}
+
+/** Starts the gateway with the given configuration, which listens on `port`, and waits until it is ready. */
+export async function serveGateway(binary, port, config) {
+  const file = join(RUN, 'gateway.yaml');
+  writeFileSync(file, config);
+  const child = start('gateway', binary, ['serve', '--config', file]);
+  await ready(child, 'gateway', `http://127.0.0.1:${port}/readyz`);
+}
+
+/** Starts a program and waits until `url` answers with success. */
+export async function startProgram(name, command, args, url, env = {}) {
+  await ready(start(name, command, args, env), name, url);
+}
+
+async function ready(child, name, url) {
   let code;
   child.once('exit', (status) => (code = status));
   const end = Date.now() + PATIENCE_MS;
-  while (!(await fetch(`http://127.0.0.1:${port}/readyz`).then((r) => r.ok, () => false))) {
+  while (!(await fetch(url).then((response) => response.ok, () => false))) {
     if (code !== undefined || Date.now() > end) {
-      throw new Error(`the gateway does not serve (exit ${code}):\n${readFileSync(logOf(name))}`);
+      throw new Error(`${name} does not serve (exit ${code}):\n${readFileSync(logOf(name))}`);
     }
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
-  return Object.assign((server) => `http://127.0.0.1:${port}/mcp/${server}`, { child });
 }
 
-/** Runs a program to its end, its output line by line to `print`; gives its exit code. */
-export function run(command, args, print, env = {}) {
+/** Runs a program to its end, at most `seconds`, its output line by line to `print`; gives its exit code. */
+export function run(command, args, print, { seconds = 300, env = {} } = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { cwd: HERE, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
     children.add(child);
+    const timer = setTimeout(() => {
+      print(`FAIL  ${args.join(' ')}: ended after ${seconds} s`);
+      child.kill('SIGKILL');
+    }, seconds * 1000);
     let rest = '';
     const take = (data) => {
       const lines = (rest + data).split('\n');
@@ -88,6 +106,7 @@ export function run(command, args, print, env = {}) {
     child.stderr.setEncoding('utf8').on('data', take);
     child.once('error', reject);
     child.once('close', (code) => {
+      clearTimeout(timer);
       children.delete(child);
       if (rest) print(rest);
       resolve(code);
@@ -95,9 +114,9 @@ export function run(command, args, print, env = {}) {
   });
 }
 
-function start(name, command, args) {
+function start(name, command, args, env = {}) {
   const log = createWriteStream(logOf(name), { flags: 'a' });
-  const child = spawn(command, args, { cwd: HERE, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(command, args, { cwd: HERE, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
   children.add(child);
   child.stdout.pipe(log, { end: false });
   child.stderr.pipe(log, { end: false });
@@ -118,7 +137,8 @@ function gatewayConfig(port, servers, audit) {
   return `${lines.join('\n')}\n`;
 }
 
-function freePort() {
+/** A port on 127.0.0.1 that nobody listens on now. */
+export function freePort() {
   return new Promise((resolve, reject) => {
     const probe = createServer().once('error', reject);
     probe.listen(0, '127.0.0.1', () => {

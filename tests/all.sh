@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# The one test command: everything that has to hold before a change is merged. CI runs exactly this.
+#
+#   format · lints · cargo test · dependency rules · build · official MCP software around the built gateway
+#
+# Needs the Rust toolchain of rust-toolchain.toml; tests/interop installs the rest by itself (Python packages, npm
+# packages; Python and Node too on a machine without them). Stops at the first step that fails, with exit code 1.
+# The last line is the sum of all steps: `N passed, N failed`. SKIP_INTEROP=1 leaves out what needs Python and Node.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+passed=0
+failed=0
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+finish() {
+  printf '\ntotal: %d min %02d s\n' $((SECONDS / 60)) $((SECONDS % 60))
+  echo "$passed passed, $failed failed"
+  [ "$failed" = 0 ]
+  exit
+}
+
+# step NAME COUNT COMMAND…: runs a command under a heading. COUNT says how its checks are counted:
+#   one    the command is one check
+#   rust   by the `test result:` lines of the Rust test harness
+#   sum    by its last `N passed, N failed` line
+step() {
+  local name=$1 count=$2 began=$SECONDS code=0 good=0 bad=0
+  shift 2
+  printf '\n=== %s\n' "$name"
+  "$@" 2>&1 | tee "$log" || code=$?
+  case $count in
+    one) [ $code = 0 ] && good=1 ;;
+    rust) read -r good bad < <(awk '/^test result:/ { p += $4; f += $6 } END { print p + 0, f + 0 }' "$log") ;;
+    sum) read -r good bad < <(awk '/^[0-9]+ passed, [0-9]+ failed$/ { p = $1; f = $3 } END { print p + 0, f + 0 }' "$log") ;;
+  esac
+  # A step that failed without naming a check (a crash, a compile error) is one failure.
+  if [ $code != 0 ] && [ "$bad" = 0 ]; then bad=1; fi
+  passed=$((passed + good))
+  failed=$((failed + bad))
+  printf -- '--- %s: %d passed, %d failed, %d s\n' "$name" "$good" "$bad" $((SECONDS - began))
+  [ "$bad" = 0 ] || finish
+}
+
+optional() {
+  local name=$1 tool=$2
+  shift 2
+  if command -v "cargo-$tool" >/dev/null; then
+    step "$name" one "$@"
+  else
+    printf '\n=== %s\n--- skipped: cargo-%s is not installed (cargo install cargo-%s)\n' "$name" "$tool" "$tool"
+  fi
+}
+
+step "format" one cargo fmt --check
+step "lints" one cargo clippy --locked --all-targets --quiet -- -D warnings
+step "cargo test" rust cargo test --locked --quiet --no-fail-fast
+optional "dependency rules" deny cargo deny --locked check bans licenses sources
+optional "unused dependencies" machete cargo machete
+
+if [ -n "${SKIP_INTEROP:-}" ]; then
+  printf '\n=== interop\n--- skipped: SKIP_INTEROP is set\n'
+else
+  step "build" one cargo build --locked --quiet
+  CONTRAFLOW_BIN="${CARGO_TARGET_DIR:-target}/debug/contraflow" step "interop" sum tests/interop/run.sh
+fi
+finish
