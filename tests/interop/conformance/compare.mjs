@@ -13,13 +13,23 @@ import { HERE, RUN, run, startGateway, startServer, stopAll } from '../judge/pro
 const REVISION = '2025-11-25';
 /** Entries by which a scenario logs what it saw. A gateway may cut streams into other events than the server did. */
 const LOG_ENTRIES = new Set(['outgoing-request', 'incoming-response', 'incoming-sse-event', 'stream-closed']);
-/** Checks whose details are the gateway's own: it answers a foreign Host itself and numbers its own streams. */
+/** Checks whose details are the gateway's own: it answers a foreign Host itself and frames its own answers. */
 const OWN_DETAILS = new Set([
   'localhost-host-rebinding-rejected',
-  'server-sse-priming-event',
-  'server-sse-retry-field',
-  'server-sse-disconnect-resume',
+  'localhost-host-valid-accepted',
+  'server-sse-streams-functional',
 ]);
+/**
+ * What the gateway is known to do differently, and why that is meant. A row whose difference is gone fails, so that
+ * this list stays true. All of it is the SHOULD of resumable streams, in a scenario that the revision does not score:
+ * the gateway takes up a broken stream toward the server by itself and keeps the client's stream open meanwhile, so
+ * that there is nothing for the client to resume. The answer itself arrives: the scenario ends early otherwise.
+ */
+const KNOWN = {
+  'server-sse-priming-event': ['SUCCESS', 'WARNING'],
+  'server-sse-retry-field': ['SUCCESS', 'WARNING'],
+  'server-sse-disconnect-resume': ['SUCCESS', 'INFO'],
+};
 const GOOD = new Set(['SUCCESS', 'INFO']);
 
 /** Runs the suite; gives scenario → check id → what the check said, in order when an id occurs more than once. */
@@ -74,9 +84,17 @@ function judge(direct, through) {
       const [one, two] = [left.get(id), right.get(id)];
       const status = [one?.status ?? 'MISSING', two?.status ?? 'MISSING'];
       const problems = [];
+      const known = through && KNOWN[id];
       if (!GOOD.has(status[0])) problems.push(`direct: ${one?.error ?? status[0]}`);
+      if (known && known.join() === status.join()) {
+        rows.push({ scenario, id, status, problems, known });
+        continue;
+      }
+      if (known) problems.push(`known difference was ${known.join(' / ')}: correct the list`);
       if (status[0] !== status[1]) problems.push(`gateway: ${two?.error ?? status[1]}`);
-      else if (!OWN_DETAILS.has(id) && one?.details !== two?.details) problems.push(`details differ`, `direct:  ${one.details}`, `gateway: ${two.details}`);
+      else if (!OWN_DETAILS.has(id) && one?.details !== two?.details) {
+        problems.push('details differ', `direct:  ${one.details}`, `gateway: ${two.details}`);
+      }
       rows.push({ scenario, id, status, problems });
     }
   }
@@ -97,18 +115,18 @@ try {
   const width = Math.max(...rows.map(({ scenario }) => scenario.length));
   const idWidth = Math.max(...rows.map(({ id }) => id.length));
   console.log(`      ${'scenario'.padEnd(width)}  ${'check'.padEnd(idWidth)}  direct   ${through ? 'gateway' : ''}`);
-  for (const { scenario, id, status, problems } of rows) {
-    const verdict = problems.length === 0 ? 'ok  ' : 'FAIL';
+  for (const { scenario, id, status, problems, known } of rows) {
+    const verdict = problems.length > 0 ? 'FAIL' : known ? 'known' : 'ok';
     if (problems.length === 0) passed++;
     else failed++;
     const shown = through ? status : status.slice(0, 1);
-    console.log(`${verdict}  ${scenario.padEnd(width)}  ${id.padEnd(idWidth)}  ${shown.map((s) => s.padEnd(7)).join('  ')}`.trimEnd());
+    console.log(`${verdict.padEnd(5)} ${scenario.padEnd(width)}  ${id.padEnd(idWidth)}  ${shown.map((s) => s.padEnd(7)).join('  ')}`.trimEnd());
     for (const problem of problems) console.log(`        ${problem}`);
   }
   for (const [name, { code }] of Object.entries({ direct, ...(through && { gateway: through }) })) {
     if (code === 0) passed++;
     else failed++;
-    console.log(`${code === 0 ? 'ok  ' : 'FAIL'}  ${name}: the suite's own verdict for ${REVISION}`);
+    console.log(`${code === 0 ? 'ok   ' : 'FAIL '} ${name}: the suite's own verdict for ${REVISION}`);
   }
 } catch (error) {
   failed++;

@@ -16,6 +16,7 @@ export const UPSTREAM_KEY = 'interop-upstream-key';
 
 const PATIENCE_MS = 30_000;
 const children = new Set();
+let gateway;
 mkdirSync(join(HERE, '.work/runs'), { recursive: true });
 /** Where this run's logs, configuration and audit log are. */
 export const RUN = mkdtempSync(join(HERE, '.work/runs/'));
@@ -27,6 +28,23 @@ for (const signal of ['SIGINT', 'SIGTERM']) {
   });
 }
 
+/**
+ * Ends the gateway as an operator would, and gives its exit code; `null` when it had to be killed.
+ * What it wrote is complete only after that.
+ */
+export function endGateway(seconds = 30) {
+  const child = gateway;
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => child.kill('SIGKILL'), seconds * 1000);
+    child.once('exit', (code) => {
+      clearTimeout(timer);
+      resolve(code);
+    });
+    child.kill('SIGTERM');
+  });
+}
+
+/** Kills every child. */
 export function stopAll() {
   for (const child of children) child.kill('SIGKILL');
 }
@@ -66,8 +84,8 @@ export async function startGateway(binary, servers) {
 export async function serveGateway(binary, port, config) {
   const file = join(RUN, 'gateway.yaml');
   writeFileSync(file, config);
-  const child = start('gateway', binary, ['serve', '--config', file]);
-  await ready(child, 'gateway', `http://127.0.0.1:${port}/readyz`);
+  gateway = start('gateway', binary, ['serve', '--config', file]);
+  await ready(gateway, 'gateway', `http://127.0.0.1:${port}/readyz`);
 }
 
 /** Starts a program and waits until `url` answers with success. */
