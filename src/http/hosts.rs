@@ -124,7 +124,7 @@ mod tests {
         }
     }
 
-    fn header(name: http::HeaderName, values: &[&'static str]) -> HeaderMap {
+    fn header(name: &http::HeaderName, values: &[&'static str]) -> HeaderMap {
         values
             .iter()
             .map(|value| (name.clone(), HeaderValue::from_static(value)))
@@ -149,7 +149,7 @@ mod tests {
         ];
         let uri = Uri::from_static("/mcp/a");
         for (values, public, on_loopback) in table {
-            let headers = header(HOST, values);
+            let headers = header(&HOST, values);
             assert_eq!(
                 hosts(false).check_host(&headers, &uri).is_ok(),
                 public,
@@ -165,7 +165,7 @@ mod tests {
         assert!(hosts(false).check_host(&HeaderMap::new(), &uri).is_ok());
         assert!(
             hosts(false)
-                .check_host(&header(HOST, &["evil.test"]), &uri)
+                .check_host(&header(&HOST, &["evil.test"]), &uri)
                 .is_err()
         );
     }
@@ -187,7 +187,7 @@ mod tests {
             ),
         ];
         for (values, public, on_loopback) in table {
-            let headers = header(ORIGIN, values);
+            let headers = header(&ORIGIN, values);
             assert_eq!(
                 hosts(false).check_origin(&headers).is_ok(),
                 public,

@@ -161,7 +161,7 @@ mod tests {
 
     use super::*;
 
-    fn headers(name: http::HeaderName, values: &[&'static str]) -> HeaderMap {
+    fn headers(name: &http::HeaderName, values: &[&'static str]) -> HeaderMap {
         values
             .iter()
             .map(|value| (name.clone(), HeaderValue::from_static(value)))
@@ -182,7 +182,7 @@ mod tests {
         ];
         for (values, json, events) in table {
             assert_eq!(
-                Accept::read(&headers(ACCEPT, values)),
+                Accept::read(&headers(&ACCEPT, values)),
                 Accept { json, events },
                 "{values:?}"
             );
@@ -196,7 +196,7 @@ mod tests {
             "Application/JSON",
             "application/json; charset=utf-8",
         ] {
-            assert!(is_json(&headers(CONTENT_TYPE, &[value])), "{value}");
+            assert!(is_json(&headers(&CONTENT_TYPE, &[value])), "{value}");
         }
         for value in [
             "text/plain",
@@ -204,7 +204,7 @@ mod tests {
             "application/x-www-form-urlencoded",
             "",
         ] {
-            assert!(!is_json(&headers(CONTENT_TYPE, &[value])), "{value}");
+            assert!(!is_json(&headers(&CONTENT_TYPE, &[value])), "{value}");
         }
         assert!(!is_json(&HeaderMap::new()));
     }
@@ -214,15 +214,15 @@ mod tests {
         let version = Version::new("2025-06-18");
         assert!(version_fits(&HeaderMap::new(), &version));
         assert!(version_fits(
-            &headers(VERSION_HEADER, &["2025-06-18"]),
+            &headers(&VERSION_HEADER, &["2025-06-18"]),
             &version
         ));
         assert!(!version_fits(
-            &headers(VERSION_HEADER, &["2025-11-25"]),
+            &headers(&VERSION_HEADER, &["2025-11-25"]),
             &version
         ));
         assert!(!version_fits(
-            &headers(VERSION_HEADER, &["2025-06-18", "x"]),
+            &headers(&VERSION_HEADER, &["2025-06-18", "x"]),
             &version
         ));
     }

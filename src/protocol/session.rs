@@ -306,6 +306,7 @@ impl fmt::Display for QuestionId {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test may read the clock")]
 mod tests {
     use proptest::prelude::*;
 

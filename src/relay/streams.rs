@@ -116,6 +116,7 @@ impl Streams {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test may read the clock")]
 mod tests {
     use tokio::sync::mpsc::channel;
 
