@@ -226,6 +226,15 @@ impl Message {
     }
 }
 
+/// Messages are the same when their bytes are.
+impl PartialEq for Message {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl Eq for Message {}
+
 impl fmt::Debug for Message {
     /// Names kind, method and id; never the payload, which may hold what must not be logged.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

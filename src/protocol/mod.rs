@@ -18,6 +18,7 @@ pub mod elicitation;
 pub mod media;
 pub mod message;
 pub mod object;
+pub mod parked;
 pub mod server_legacy;
 pub mod session;
 pub mod sse;
