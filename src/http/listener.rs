@@ -1,23 +1,29 @@
 //! Accepts connections, bounded in number, and ends them when the gateway does.
+//!
+//! HTTP/1.1, which every client of this protocol speaks: a connection then carries one request at a
+//! time, and a stream that waits holds up nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// How long a client may take to send the head of a request.
-const HEAD: Duration = Duration::from_secs(10);
+/// How long a new connection may be silent.
+const FIRST_BYTE: Duration = Duration::from_secs(10);
+
+/// How long the head of a request may take, and how long a connection may wait for its next one.
+const HEAD: Duration = Duration::from_secs(75);
 
 /// Bytes of the head of a request.
-const HEAD_SIZE: u32 = 64 * 1024;
+const HEAD_SIZE: usize = 64 * 1024;
 
 /// How long connections get to end after the last answer.
 const DRAIN: Duration = Duration::from_secs(3);
@@ -50,17 +56,10 @@ pub(crate) async fn serve(
             tracing::warn!("too many connections; one was closed");
             continue;
         };
-        let _slower = socket.set_nodelay(true);
-        let service = TowerToHyperService::new(router.clone());
-        let connection = builder()
-            .serve_connection(TokioIo::new(socket), service)
-            .into_owned();
-        let connection = graceful.watch(connection);
+        let connection = converse(socket, router.clone(), graceful.watcher());
         let cut = cut.clone();
         connections.spawn(async move {
-            if let Some(Err(error)) = cut.run_until_cancelled(connection).await {
-                tracing::debug!(%error, "a connection ended");
-            }
+            cut.run_until_cancelled(connection).await;
             drop(place);
         });
     }
@@ -76,19 +75,20 @@ pub(crate) async fn serve(
     connections.wait().await;
 }
 
-fn builder() -> auto::Builder<TokioExecutor> {
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder
-        .http1()
+async fn converse(socket: TcpStream, router: Router, watcher: Watcher) {
+    let _slower = socket.set_nodelay(true);
+    if !matches!(
+        tokio::time::timeout(FIRST_BYTE, socket.readable()).await,
+        Ok(Ok(()))
+    ) {
+        return;
+    }
+    let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
-        .max_buf_size(HEAD_SIZE as usize);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_header_list_size(HEAD_SIZE)
-        .max_concurrent_streams(256)
-        .keep_alive_interval(Duration::from_secs(20))
-        .keep_alive_timeout(Duration::from_secs(20));
-    builder
+        .max_buf_size(HEAD_SIZE)
+        .serve_connection(TokioIo::new(socket), TowerToHyperService::new(router));
+    if let Err(error) = watcher.watch(connection).await {
+        tracing::debug!(%error, "a connection ended");
+    }
 }

@@ -10,10 +10,11 @@ use axum::response::Response;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request};
 
+use super::strangers::Note;
 use super::visit::Visit;
 use super::{Front, cors, reply, today};
 use crate::auth::{Denied, Principal};
-use crate::config::ServerName;
+use crate::config::{LimitAnswer, ServerName};
 use crate::error::Error;
 use crate::protocol::version::SESSION_HEADER;
 use crate::relay::SessionId;
@@ -25,6 +26,8 @@ pub(super) struct Refused {
     /// The JSON-RPC id, as JSON text.
     pub(super) id: Option<String>,
     pub(super) method: Option<String>,
+    /// Whether limits are answered by an HTTP status, whatever the configuration says.
+    pub(super) strict: bool,
 }
 
 impl<E: Into<Error>> From<E> for Refused {
@@ -33,6 +36,7 @@ impl<E: Into<Error>> From<E> for Refused {
             error: error.into(),
             id: None,
             method: None,
+            strict: false,
         }
     }
 }
@@ -108,7 +112,7 @@ impl Front {
             .outcome(Outcome::Refused)
             .reason(denied.reason())
             .status(denied.status().as_u16());
-        self.0.relay.audit().write(record).await;
+        self.record(None, record).await;
         reply::denied(denied)
     }
 
@@ -120,8 +124,17 @@ impl Front {
         headers: &HeaderMap,
         refused: Refused,
     ) -> Response {
-        let Refused { error, id, method } = refused;
-        let answer = self.0.config.limits.answer;
+        let Refused {
+            error,
+            id,
+            method,
+            strict,
+        } = refused;
+        let answer = if strict {
+            LimitAnswer::Http
+        } else {
+            self.0.config.limits.answer
+        };
         let response = reply::error(
             &error,
             id.as_deref(),
@@ -148,8 +161,26 @@ impl Front {
         if let Some(method) = &method {
             record = record.method(method);
         }
-        self.0.relay.audit().write(record).await;
+        self.record(principal, record).await;
         response
+    }
+
+    /// Puts a refusal on record; of callers who are not known, only so many.
+    async fn record(&self, principal: Option<&Principal>, record: Record) {
+        let audit = self.0.relay.audit();
+        if principal.is_none() {
+            match self.0.strangers.refused() {
+                Note::Count => return,
+                Note::Write(0) => {}
+                Note::Write(more) => {
+                    let record = Record::refused(today())
+                        .reason("more_of_strangers")
+                        .count(more);
+                    audit.write(record).await;
+                }
+            }
+        }
+        audit.write(record).await;
     }
 
     /// The reason for the record, which may tell more than the caller learns.

@@ -5,7 +5,7 @@
 //! | `/mcp/{server}` | POST, GET, DELETE, OPTIONS | an MCP endpoint ([`mcp`]); with and without a trailing slash |
 //! | `/.well-known/oauth-protected-resource/mcp/{server}` | GET, OPTIONS | RFC 9728 metadata of it |
 //! | `/healthz` | GET | the process serves |
-//! | `/readyz` | GET | it takes new sessions, and can check tokens of every issuer |
+//! | `/readyz` | GET | it takes new sessions, and can check tokens |
 
 mod body;
 mod cors;
@@ -13,6 +13,7 @@ mod hosts;
 pub(crate) mod listener;
 mod mcp;
 mod reply;
+mod strangers;
 mod stream;
 mod visit;
 
@@ -27,6 +28,7 @@ use http::{HeaderMap, Method, StatusCode, Uri};
 use tokio_util::sync::CancellationToken;
 
 use self::hosts::Hosts;
+use self::strangers::Strangers;
 use crate::auth::{Authenticator, metadata};
 use crate::config::Config;
 use crate::error::Error;
@@ -41,6 +43,7 @@ struct Parts {
     auth: Authenticator,
     relay: Relay,
     hosts: Hosts,
+    strangers: Strangers,
     /// Set when the gateway ends.
     ending: CancellationToken,
 }
@@ -58,6 +61,7 @@ impl Front {
             auth,
             relay,
             hosts,
+            strangers: Strangers::new(),
             ending,
         }))
     }
@@ -115,15 +119,21 @@ async fn ready(State(front): State<Front>) -> Response {
     let parts = &front.0;
     let (status, text) = if parts.ending.is_cancelled() {
         (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"ending"}"#)
-    } else if parts.auth.ready().iter().any(|(_, ready)| !ready) {
+    } else if no_issuer_ready(&parts.auth) {
         (
             StatusCode::SERVICE_UNAVAILABLE,
-            r#"{"status":"waiting for the keys of an issuer"}"#,
+            r#"{"status":"waiting for the keys of the issuers"}"#,
         )
     } else {
         (StatusCode::OK, r#"{"status":"ready"}"#)
     };
     reply::json(status, text.into())
+}
+
+/// Whether no issuer's tokens can be checked. One that is down does not take the others with it.
+fn no_issuer_ready(auth: &Authenticator) -> bool {
+    let issuers = auth.ready();
+    !issuers.is_empty() && issuers.iter().all(|(_, ready)| !ready)
 }
 
 async fn nowhere(State(front): State<Front>) -> Response {

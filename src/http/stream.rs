@@ -12,17 +12,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::{Body, Frame};
 use pin_project_lite::pin_project;
-use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, Sleep, sleep};
 
 use crate::protocol::sse::{self, COMMENT};
-use crate::relay::{EventPipe, Item};
+use crate::relay::EventPipe;
 
 pin_project! {
     /// An event stream on its way to a client.
     pub(super) struct EventBody {
-        first: std::vec::IntoIter<Item>,
-        rest: Receiver<Item>,
+        pipe: EventPipe,
         keep_alive: Duration,
         #[pin]
         silence: Sleep,
@@ -32,12 +30,11 @@ pin_project! {
 }
 
 impl EventBody {
-    /// A stream with a comment after each `keep_alive` of silence. It ends after `expiry`, when
-    /// the credential that opened it stops counting.
+    /// A stream with a comment after each `keep_alive` of silence. It takes nothing more after
+    /// `expiry`, when the credential that opened it stops counting.
     pub(super) fn new(pipe: EventPipe, keep_alive: Duration, expiry: Option<Duration>) -> Self {
         Self {
-            first: pipe.first.into_iter(),
-            rest: pipe.rest,
+            pipe,
             keep_alive,
             silence: sleep(keep_alive),
             expiry: expiry.map(sleep),
@@ -57,13 +54,10 @@ impl Body for EventBody {
         if let Some(expiry) = this.expiry.as_mut().as_pin_mut()
             && expiry.poll(cx).is_ready()
         {
-            return Poll::Ready(None);
+            this.pipe.close();
+            this.expiry.set(None);
         }
-        let next = match this.first.next() {
-            Some(item) => Poll::Ready(Some(item)),
-            None => this.rest.poll_recv(cx),
-        };
-        let event = match next {
+        let event = match this.pipe.poll_next(cx) {
             Poll::Ready(None) => return Poll::Ready(None),
             Poll::Ready(Some(item)) => sse::encode(item.message()),
             Poll::Pending => {
@@ -84,15 +78,16 @@ fn from_now(wait: Duration) -> Instant {
 #[cfg(test)]
 mod tests {
     use http_body_util::BodyExt as _;
-    use tokio::sync::mpsc::channel;
+    use tokio::sync::mpsc::{Receiver, channel};
 
     use super::*;
+    use crate::relay::Item;
 
     type Pinned = Pin<Box<EventBody>>;
 
     fn body(first: Vec<Item>, rest: Receiver<Item>, expiry: Option<Duration>) -> Pinned {
         Box::pin(EventBody::new(
-            EventPipe { first, rest },
+            EventPipe::alone(first, rest),
             Duration::from_secs(15),
             expiry,
         ))
@@ -119,9 +114,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_stream_ends_with_the_credential_that_opened_it() {
-        let (_pipe, rest) = channel(4);
+        let (pipe, rest) = channel(4);
         let mut body = body(vec![], rest, Some(Duration::from_secs(20)));
         assert_eq!(next(&mut body).await.unwrap(), COMMENT);
+        pipe.send(Item::Notice("last".into())).await.unwrap();
+        tokio::time::advance(Duration::from_secs(10)).await;
+        assert_eq!(next(&mut body).await.unwrap(), sse::encode(b"last"));
         assert_eq!(next(&mut body).await, None);
     }
 

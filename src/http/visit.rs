@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::protocol::client_legacy::{Accept, Posted, is_json, version_fits};
 use crate::protocol::message::{self, Message};
 use crate::protocol::version::SESSION_HEADER;
-use crate::relay::batch::{MOST, Member};
+use crate::relay::batch::Member;
 use crate::relay::{Answer, Ending, LiveSession, SessionId};
 
 /// A request, as far as it is understood.
@@ -40,16 +40,18 @@ impl Visit<'_> {
             return Err(Error::NotAcceptable.into());
         }
         let bytes = body::read(&self.headers, body, self.front.0.config.limits.body).await?;
-        match message::Body::parse(&bytes)? {
-            message::Body::Single(message) => {
-                let id = message.id().map(str::to_owned);
-                let method = Some(message.method().to_owned()).filter(|it| !it.is_empty());
-                self.take(message, accept)
-                    .await
-                    .map_err(|error| Refused { error, id, method })
-            }
-            message::Body::Batch(members) => Ok(self.take_all(&members, accept).await?),
+        if message::is_array(&bytes) {
+            return Ok(self.take_all(&bytes, accept).await?);
         }
+        let message = Message::parse(&bytes)?;
+        let id = message.id().map(str::to_owned);
+        let method = Some(message.method().to_owned()).filter(|it| !it.is_empty());
+        self.take(message, accept).await.map_err(|error| Refused {
+            error,
+            id,
+            method,
+            strict: false,
+        })
     }
 
     /// Opens the client's standalone stream.
@@ -57,7 +59,12 @@ impl Visit<'_> {
         if !Accept::read(&self.headers).events {
             return Err(Error::NotAcceptable.into());
         }
-        let pipe = self.session()?.listen()?;
+        // Whoever asked for a stream can't read an error in a 200.
+        let strict = |error| Refused {
+            strict: true,
+            ..Refused::from(error)
+        };
+        let pipe = self.session()?.listen().map_err(strict)?;
         let left = |expires: SystemTime| expires.duration_since(today()).unwrap_or(Duration::ZERO);
         let expiry = self.identity.expires.map(left);
         let keep_alive = self.front.0.config.timeouts.keep_alive;
@@ -66,29 +73,44 @@ impl Visit<'_> {
 
     /// Ends the session.
     pub(super) async fn end(&self) -> Result<Response, Refused> {
-        self.session()?.end(Ending::Deleted).await;
+        let ending = self.session()?.end(Ending::Deleted);
+        let ended = async move {
+            ending.await;
+            Ok(())
+        };
+        self.front.0.relay.carry(ended).await?;
         Ok(reply::empty(StatusCode::OK))
     }
 
     /// Takes one message.
     async fn take(&self, message: Message, accept: Accept) -> Result<Response, Error> {
-        let limiter = self.front.0.relay.limiter();
+        let relay = &self.front.0.relay;
         let posted = Posted::read(&message)?;
         if posted == Posted::Initialize {
-            return self.open(&message, accept).await;
+            return self.open(message, accept).await;
         }
         let session = self.session()?;
         let answer = match posted {
             Posted::Question => return Err(Error::ServerOnly(message.method().to_owned())),
-            Posted::Answer => session.answer(&message).await?,
-            Posted::Cancelled(_) | Posted::Initialized => session.notify(&message, posted).await?,
-            Posted::Notification => {
-                limiter.pass(self.server, session.principal())?;
-                session.notify(&message, posted).await?
-            }
             Posted::Request | Posted::Initialize => {
-                let admission = limiter.admit(self.server, session.principal())?;
+                let admission = relay.limiter().admit(self.server, session.principal())?;
                 session.call(message, accept, admission).await?
+            }
+            Posted::Answer => {
+                relay
+                    .carry(async move { session.answer(&message).await })
+                    .await?
+            }
+            Posted::Cancelled(_) => {
+                relay
+                    .carry(async move { session.notify(&message).await })
+                    .await?
+            }
+            Posted::Initialized | Posted::Notification => {
+                relay.limiter().pass(self.server, session.principal())?;
+                relay
+                    .carry(async move { session.notify(&message).await })
+                    .await?
             }
         };
         Ok(self.respond(answer, None))
@@ -96,62 +118,59 @@ impl Visit<'_> {
 
     /// Opens a session. A session that the client already names is left alone: clients that lost
     /// theirs often name it still.
-    async fn open(&self, message: &Message, accept: Accept) -> Result<Response, Error> {
-        let principal = &self.identity.principal;
-        let opening = self
-            .front
-            .0
-            .relay
-            .open(self.server, principal, message, accept);
-        let (answer, id) = opening.await?;
+    async fn open(&self, message: Message, accept: Accept) -> Result<Response, Error> {
+        let relay = self.front.0.relay.clone();
+        let (server, principal) = (self.server.clone(), self.identity.principal.clone());
+        let opening = async move { relay.open(&server, &principal, &message, accept).await };
+        let (answer, id) = self.front.0.relay.carry(opening).await?;
         Ok(self.respond(answer, id.as_ref()))
     }
 
-    /// Takes the members of a batch, where the session's version has batches. All are read before
-    /// anything is done, so that a batch is not carried out by half.
-    async fn take_all(&self, members: &[Bytes], accept: Accept) -> Result<Response, Error> {
+    /// Takes the members of a batch, where the session's version has batches. All are read, and the
+    /// limits asked, before anything is done.
+    async fn take_all(&self, bytes: &Bytes, accept: Accept) -> Result<Response, Error> {
         let session = self.session().map_err(|error| match error {
             Error::MissingSession => Error::Batch,
             other => other,
         })?;
-        if !session.version().has_batches() || members.is_empty() || members.len() > MOST {
+        if !session.version().has_batches() {
             return Err(Error::Batch);
-        }
-        let messages: Vec<Message> = members
-            .iter()
-            .map(Message::parse)
-            .collect::<Result<_, _>>()?;
-        for message in &messages {
-            if matches!(
-                Posted::read(message)?,
-                Posted::Initialize | Posted::Question
-            ) {
-                return Err(Error::Batch);
-            }
         }
         let limiter = self.front.0.relay.limiter();
         let mut requests = Vec::new();
-        for request in messages {
-            let posted = Posted::read(&request)?;
-            match posted {
-                Posted::Answer => session.answer(&request).await.map(drop)?,
-                Posted::Request | Posted::Initialize | Posted::Question => {
-                    let admission = limiter
-                        .admit(self.server, session.principal())
-                        .map_err(Error::from);
-                    requests.push(Member { request, admission });
+        let mut others = Vec::new();
+        for message in message::batch(bytes)? {
+            match Posted::read(&message)? {
+                Posted::Initialize | Posted::Question => return Err(Error::Batch),
+                Posted::Request => {
+                    let admission = limiter.admit(self.server, session.principal());
+                    requests.push(Member {
+                        request: message,
+                        admission: admission.map_err(Error::from),
+                    });
                 }
-                Posted::Cancelled(_) | Posted::Initialized | Posted::Notification => {
+                Posted::Initialized | Posted::Notification => {
                     limiter.pass(self.server, session.principal())?;
-                    session.notify(&request, posted).await.map(drop)?;
+                    others.push(message);
                 }
+                Posted::Answer | Posted::Cancelled(_) => others.push(message),
             }
         }
-        let answer = if requests.is_empty() {
-            Answer::Accepted
-        } else {
-            session.call_all(requests, accept).await?
+        let carried = async move {
+            for message in &others {
+                if message.is_response() {
+                    session.answer(message).await?;
+                } else {
+                    session.notify(message).await?;
+                }
+            }
+            if requests.is_empty() {
+                Ok(Answer::Accepted)
+            } else {
+                session.call_all(requests, accept).await
+            }
         };
+        let answer = self.front.0.relay.carry(carried).await?;
         Ok(self.respond(answer, None))
     }
 

@@ -14,6 +14,9 @@ use bytes::{Bytes, BytesMut};
 
 use super::object::{self, members};
 
+/// The most messages in a batch.
+pub const MAX_BATCH: usize = 100;
+
 /// The longest id that is accepted, in bytes of JSON.
 pub const MAX_ID: usize = 512;
 
@@ -62,6 +65,33 @@ pub enum Body {
     Batch(Vec<Bytes>),
 }
 
+/// Whether a body is an array: a batch, which 2025-03-26 alone has.
+pub fn is_array(bytes: &Bytes) -> bool {
+    bytes.trim_ascii_start().starts_with(b"[")
+}
+
+/// The messages of a batch.
+///
+/// # Errors
+/// When it is empty, has more than [`MAX_BATCH`] members, or one of them is no message.
+pub fn batch(bytes: &Bytes) -> Result<Vec<Message>, Malformed> {
+    let members = members_of(bytes, utf8(bytes)?)?;
+    if members.is_empty() {
+        return Err(Malformed::NotAMessage(
+            "a batch must not be empty".to_owned(),
+        ));
+    }
+    members.iter().map(Message::parse).collect()
+}
+
+fn members_of(bytes: &Bytes, text: &str) -> Result<Vec<Bytes>, Malformed> {
+    let members = object::elements(text, MAX_BATCH).map_err(|error| malformed(&error))?;
+    Ok(members
+        .into_iter()
+        .map(|raw| bytes.slice_ref(raw.as_bytes()))
+        .collect())
+}
+
 impl Body {
     /// Reads a body.
     ///
@@ -69,16 +99,10 @@ impl Body {
     /// When it is neither a message nor an array. The members of an array are not looked at.
     pub fn parse(bytes: &Bytes) -> Result<Self, Malformed> {
         let text = utf8(bytes)?;
-        if !text.trim_ascii_start().starts_with('[') {
-            return Message::read(bytes.clone(), text).map(Self::Single);
+        if is_array(bytes) {
+            return members_of(bytes, text).map(Self::Batch);
         }
-        let members: Vec<&serde_json::value::RawValue> =
-            serde_json::from_str(text).map_err(|error| Malformed::NotJson(error.to_string()))?;
-        let members = members
-            .iter()
-            .map(|raw| bytes.slice_ref(raw.get().as_bytes()))
-            .collect();
-        Ok(Self::Batch(members))
+        Message::read(bytes.clone(), text).map(Self::Single)
     }
 }
 
@@ -94,10 +118,7 @@ impl Message {
     fn read(bytes: Bytes, text: &str) -> Result<Self, Malformed> {
         let names = ["jsonrpc", "id", "method", "params", "result", "error"];
         let [version, id, method, params, result, error] =
-            members(text, names).map_err(|error| match error.classify() {
-                serde_json::error::Category::Data => Malformed::NotAMessage(error.to_string()),
-                _ => Malformed::NotJson(error.to_string()),
-            })?;
+            members(text, names).map_err(|error| malformed(&error))?;
         let refuse = |why: &str| Err(Malformed::NotAMessage(why.to_owned()));
         if version.and_then(object::text).as_deref() != Some("2.0") {
             return refuse("`jsonrpc` must be \"2.0\"");
@@ -261,11 +282,37 @@ pub fn error(
     Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#))
 }
 
+/// A result of ours; both are JSON text.
+pub fn result(id: &str, result: &str) -> Bytes {
+    Bytes::from(format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#
+    ))
+}
+
 /// A notification of ours; `params` is JSON text.
 pub fn notification(method: &str, params: &str) -> Bytes {
     Bytes::from(format!(
         r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#
     ))
+}
+
+/// The id (JSON text) of something that is nearly a request, but ambiguous or otherwise no message: who
+/// sent it may wait for an answer.
+pub fn id_of_unreadable(bytes: &Bytes) -> Option<String> {
+    let value: serde_json::Value = serde_json::from_slice(bytes).ok()?;
+    value.get("method")?;
+    let id = value
+        .get("id")
+        .filter(|id| id.is_string() || id.is_number())?
+        .to_string();
+    (id.len() <= MAX_ID).then_some(id)
+}
+
+fn malformed(error: &serde_json::Error) -> Malformed {
+    match error.classify() {
+        serde_json::error::Category::Data => Malformed::NotAMessage(error.to_string()),
+        _ => Malformed::NotJson(error.to_string()),
+    }
 }
 
 fn utf8(bytes: &Bytes) -> Result<&str, Malformed> {

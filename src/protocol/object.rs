@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::Deserializer as _;
-use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess, Visitor};
+use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// The raw values of `names` in the JSON object `raw`, in the order of `names`.
@@ -28,6 +28,17 @@ pub fn members<'a, const N: usize>(
 ) -> Result<[Option<&'a str>; N], serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(raw);
     let found = deserializer.deserialize_map(Members { names })?;
+    deserializer.end()?;
+    Ok(found)
+}
+
+/// The raw elements of the JSON array `raw`, at most `most` of them.
+///
+/// # Errors
+/// When `raw` is no array, or has more elements. No more than that are read.
+pub fn elements(raw: &str, most: usize) -> Result<Vec<&str>, serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_str(raw);
+    let found = deserializer.deserialize_seq(Elements { most })?;
     deserializer.end()?;
     Ok(found)
 }
@@ -77,6 +88,32 @@ impl<'de, const N: usize> Visitor<'de> for Members<'_, N> {
                 )));
             }
             *slot = Some(map.next_value::<&RawValue>()?.get());
+        }
+        Ok(found)
+    }
+}
+
+struct Elements {
+    most: usize,
+}
+
+impl<'de> Visitor<'de> for Elements {
+    type Value = Vec<&'de str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Self::Value, A::Error> {
+        let mut found = Vec::new();
+        while let Some(element) = array.next_element::<&RawValue>()? {
+            if found.len() == self.most {
+                return Err(de::Error::custom(format_args!(
+                    "more than {} elements",
+                    self.most
+                )));
+            }
+            found.push(element.get());
         }
         Ok(found)
     }

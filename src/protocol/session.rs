@@ -37,8 +37,7 @@ pub struct Call {
     pub token: Option<Box<str>>,
     /// When it began.
     pub began: Instant,
-    /// Whether the client has cancelled it.
-    pub cancelled: bool,
+    cancelled: bool,
     waiting: u32,
     waiting_since: Option<Instant>,
     waited: Duration,
@@ -169,11 +168,13 @@ impl Session {
         )
     }
 
-    /// Whether a call in flight asked for progress under this token (JSON text).
+    /// Whether a call in flight asked for progress under this token (JSON text). A server may spell
+    /// the same string in another way.
     pub fn expects_progress(&self, token: &str) -> bool {
+        let same = |own: &str| own == token || (text(own).is_some() && text(own) == text(token));
         self.calls
             .values()
-            .any(|call| call.token.as_deref() == Some(token))
+            .any(|call| call.token.as_deref().is_some_and(same))
     }
 
     /// The server asks something, on the stream of `cause` or on its own. The client is asked
@@ -244,9 +245,14 @@ impl Session {
         !self.calls.is_empty() || !self.questions.is_empty()
     }
 
-    /// Whether calls are in flight.
-    pub fn has_calls(&self) -> bool {
-        !self.calls.is_empty()
+    /// How many calls are in flight.
+    pub fn calls(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// Whether the client has cancelled this call.
+    pub fn is_cancelled(&self, leg: LegId) -> bool {
+        self.calls.get(&leg).is_some_and(|call| call.cancelled)
     }
 
     /// The session ends: nothing begins any more, and what is left is handed over.

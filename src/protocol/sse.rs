@@ -37,7 +37,7 @@ pub struct Decoder {
     started: bool,
     event: Event,
     /// The data of the event so far; none before its first `data` field.
-    data: Option<Bytes>,
+    data: Option<Data>,
     limit: usize,
 }
 
@@ -71,7 +71,7 @@ impl Decoder {
                 let mut event = std::mem::take(&mut self.event);
                 let data = self.data.take();
                 if data.is_some() || event.id.is_some() || event.retry.is_some() {
-                    event.data = data.unwrap_or_default();
+                    event.data = data.map(Data::whole).unwrap_or_default();
                     return Ok(Some(event));
                 }
             } else {
@@ -123,7 +123,7 @@ impl Decoder {
             }
         };
         match name {
-            b"data" => self.data = Some(self.longer(value)?),
+            b"data" => self.append(value)?,
             b"event" => self.event.name = Some(value),
             b"id" if !value.contains(&0) => {
                 self.event.id = Some(value);
@@ -141,19 +141,42 @@ impl Decoder {
         Ok(())
     }
 
-    /// The data so far with one more line.
-    fn longer(&self, line: Bytes) -> Result<Bytes, TooLarge> {
-        let Some(data) = &self.data else {
-            return Ok(line);
-        };
-        if data.len() + line.len() > self.limit {
-            return Err(TooLarge(self.limit));
+    /// One more line of data.
+    fn append(&mut self, line: Bytes) -> Result<(), TooLarge> {
+        self.data = Some(match self.data.take() {
+            None => Data::Line(line),
+            Some(data) => {
+                let mut lines = match data {
+                    Data::Line(first) => BytesMut::from(&*first),
+                    Data::Lines(lines) => lines,
+                };
+                if lines.len() + line.len() > self.limit {
+                    return Err(TooLarge(self.limit));
+                }
+                lines.put_u8(b'\n');
+                lines.put_slice(&line);
+                Data::Lines(lines)
+            }
+        });
+        Ok(())
+    }
+}
+
+/// The data of an event that is not complete.
+#[derive(Debug)]
+enum Data {
+    /// One line, a slice of what was received.
+    Line(Bytes),
+    /// Several, put together.
+    Lines(BytesMut),
+}
+
+impl Data {
+    fn whole(self) -> Bytes {
+        match self {
+            Self::Line(line) => line,
+            Self::Lines(lines) => lines.freeze(),
         }
-        let mut longer = BytesMut::with_capacity(data.len() + 1 + line.len());
-        longer.put_slice(data);
-        longer.put_u8(b'\n');
-        longer.put_slice(&line);
-        Ok(longer.freeze())
     }
 }
 

@@ -15,9 +15,7 @@ use crate::error::Error;
 use crate::limit::Admission;
 use crate::protocol::client_legacy::Accept;
 use crate::protocol::message::Message;
-
-/// The most messages that one batch may hold.
-pub const MOST: usize = 100;
+use crate::telemetry::audit::{Outcome, Record};
 
 /// A request of a batch: admitted, or refused before it began.
 #[derive(Debug)]
@@ -51,7 +49,7 @@ impl LiveSession {
         accept: Accept,
     ) -> Result<Answer, Error> {
         let (pipe, rest) = channel(PIPE);
-        let mut first = Vec::new();
+        let mut refused = Vec::new();
         for Member { request, admission } in members {
             let id = request.id().map(str::to_owned);
             let sink = Sink::shared(accept, pipe.clone());
@@ -60,10 +58,11 @@ impl LiveSession {
                 Err(error) => Err(error),
             };
             if let Err(error) = begun {
-                first.push(Item::Outcome(self.error_body(&error, id.as_deref())));
+                self.record_refused(&error).await;
+                refused.push(Item::Outcome(self.error_body(&error, id.as_deref())));
             }
         }
-        Ok(Answer::Events(EventPipe { first, rest }))
+        Ok(Answer::Events(EventPipe::new(refused, rest, self)))
     }
 
     async fn as_array(self: &Arc<Self>, members: Vec<Member>) -> Result<Answer, Error> {
@@ -95,6 +94,17 @@ impl LiveSession {
         }
         array.extend_from_slice(b"]");
         Ok(Answer::Json(200, array.freeze()))
+    }
+
+    async fn record_refused(&self, error: &Error) {
+        if error.is_refusal() {
+            let record = self
+                .about(Record::refused)
+                .outcome(Outcome::Refused)
+                .reason(error.reason())
+                .code(error.code().into());
+            self.shared.audit.write(record).await;
+        }
     }
 
     fn error_body(&self, error: &Error, id: Option<&str>) -> Bytes {

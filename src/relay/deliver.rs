@@ -1,8 +1,10 @@
 //! Brings what a server sends to its client: to one stream, or to the place where it waits for one.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::sync::mpsc::error::TrySendError;
 
 use super::session::LiveSession;
 use crate::protocol::message::Message;
@@ -45,10 +47,15 @@ impl Item {
     }
 }
 
+/// How long a stream may be full before it is taken for dead.
+const STALLED: Duration = Duration::from_secs(30);
+
 impl LiveSession {
     /// Puts something where the client reads it. Waits while that place is full, so that a slow
-    /// client slows its own server's stream and nothing else.
+    /// client slows its own server's stream and nothing else; one that does not read at all loses the
+    /// stream.
     pub(super) async fn deliver(&self, cause: Option<LegId>, item: Item) {
+        let mut item = item;
         loop {
             let pipe = {
                 let mut state = self.state();
@@ -60,14 +67,46 @@ impl LiveSession {
                     None => return state.streams.hold(item),
                 }
             };
-            // A closed pipe is not found by the next look for a route.
-            let sent = self
-                .ended
-                .run_until_cancelled(pipe.send(item.clone()))
-                .await;
-            if !matches!(sent, Some(Err(_))) {
-                return;
+            item = match pipe.try_send(item) {
+                Ok(()) => return,
+                // A closed pipe is not found by the next look for a route.
+                Err(TrySendError::Closed(item)) => item,
+                Err(TrySendError::Full(item)) => {
+                    let room = tokio::time::timeout(STALLED, pipe.reserve());
+                    match self.ended.run_until_cancelled(room).await {
+                        None => return,
+                        Some(Ok(Ok(room))) => return room.send(item),
+                        Some(Ok(Err(_closed))) => item,
+                        Some(Err(_stalled)) => {
+                            self.state().streams.cut(&pipe);
+                            item
+                        }
+                    }
+                }
+            };
+        }
+    }
+
+    /// Takes back what a stream carried that nobody read.
+    pub(super) fn take_back(&self, unread: Vec<Item>) {
+        if unread.is_empty() {
+            return;
+        }
+        let mut state = self.state();
+        for item in unread {
+            // An outcome has its own stream or none; of a question that is over nobody wants to hear.
+            let over = item.asks().is_some_and(|id| !state.talk.is_open(id));
+            if over || matches!(item, Item::Outcome(_) | Item::Progress(_)) {
+                continue;
             }
+            let item = match state.streams.route(None) {
+                Some(pipe) => match pipe.try_send(item) {
+                    Ok(()) => continue,
+                    Err(full) => full.into_inner(),
+                },
+                None => item,
+            };
+            state.streams.hold(item);
         }
     }
 
@@ -86,11 +125,17 @@ impl LiveSession {
                 let Ok([Some(token)]) = notice.param(["progressToken"]) else {
                     return;
                 };
-                if self.state().talk.expects_progress(token) {
+                if self.state().talk.expects_progress(token) || is_of_task(notice) {
                     self.deliver(cause, Item::Progress(bytes)).await;
                 }
             }
             _ => self.deliver(cause, Item::Notice(bytes)).await,
         }
     }
+}
+
+/// Whether a notification belongs to a task, which outlives the call that began it (2025-11-25
+/// basic/utilities/tasks).
+fn is_of_task(notice: &Message) -> bool {
+    memchr::memmem::find(notice.bytes(), b"io.modelcontextprotocol/related-task").is_some()
 }

@@ -3,19 +3,21 @@
 //! The task goes on when the client has gone: at this era disconnecting is not cancelling
 //! (2025-03-26 … 2025-11-25 basic/transports, "Sending Messages to the Server").
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::sync::Notify;
 
+use super::inbound::{self, Inbound, Reading};
 use super::session::LiveSession;
 use super::sink::Sink;
 use super::{Answer, now, today};
 use crate::error::Error;
 use crate::limit::Admission;
 use crate::protocol::client_legacy::{Accept, Asked};
-use crate::protocol::message::{self, Body, Kind, Message};
+use crate::protocol::message::{self, Kind, Message};
 use crate::protocol::object;
 use crate::protocol::server_legacy::Answered;
 use crate::protocol::session::{LegId, NotBegun};
@@ -36,7 +38,7 @@ pub(super) struct Exchange {
     record: Record,
     slot: Slot,
     began: Instant,
-    _admission: Admission,
+    admission: Admission,
 }
 
 /// How a request ended.
@@ -84,6 +86,12 @@ impl LiveSession {
         let cancelled = Arc::new(Notify::new());
         let leg = {
             let mut state = self.state();
+            let most = self.shared.config.limits.streams;
+            if most.is_some_and(|most| state.talk.calls() >= most) {
+                return Err(Error::Capacity(
+                    "the session has too many calls in flight".into(),
+                ));
+            }
             let leg = state
                 .talk
                 .begin(began, request.id().unwrap_or_default(), asked.token)
@@ -104,7 +112,7 @@ impl LiveSession {
             record,
             slot,
             began,
-            _admission: admission,
+            admission,
         };
         self.shared.calls.spawn(exchange.run());
         Ok(())
@@ -130,45 +138,37 @@ impl LiveSession {
 impl Exchange {
     async fn run(mut self) {
         let end = self.relay().await;
-        {
+        let cancelled = {
             let mut state = self.session.state();
+            let cancelled = state.talk.is_cancelled(self.leg);
             state.talk.finish(self.leg);
             state.streams.close_call(self.leg);
             state.cancels.remove(&self.leg);
-        }
-        let record = self
-            .record
-            .at(today())
-            .duration(now().saturating_duration_since(self.began));
+            cancelled
+        };
+        // The work is done; a client that reads slowly must not keep the place of another.
+        drop(self.admission);
+        let took = now().saturating_duration_since(self.began);
+        let record = self.record.at(today()).duration(took);
         let id = self.request.id();
         match end {
             End::Response(status, response) => {
-                let record = match response.kind() {
-                    Kind::Error => code_of(&response)
-                        .into_iter()
-                        .fold(record.outcome(Outcome::Error), Record::code),
-                    _ => record.outcome(Outcome::Ok),
-                };
-                self.slot.write(record.bytes(response.bytes().len() as u64));
+                self.slot.write(of_response(record, &response));
                 self.sink
                     .finish(status, response.with_id(id.unwrap_or("null")))
                     .await;
             }
             End::Failed(error) => {
-                let outcome = match &error {
-                    Error::Slow(_) => Outcome::Timeout,
-                    Error::Cancelled => Outcome::Cancelled,
-                    Error::SessionEnded | Error::Forgotten | Error::Broken => Outcome::Lost,
-                    _ => Outcome::Error,
+                // A server may end the stream of what was cancelled without a word.
+                let error = if cancelled && matches!(error, Error::Broken) {
+                    Error::Cancelled
+                } else {
+                    error
                 };
-                let record = record
-                    .outcome(outcome)
-                    .reason(error.reason())
-                    .code(error.code().into());
-                self.slot.write(record);
+                self.slot.write(of_failure(record, &error));
                 // What was cancelled should have no answer (basic/utilities/cancellation), but an HTTP
                 // request that still waits for its head must have one.
-                if outcome == Outcome::Cancelled && !self.sink.is_waiting() {
+                if matches!(error, Error::Cancelled) && !self.sink.is_waiting() {
                     return;
                 }
                 let body = error.body(id, Some(self.session.server().name().as_str()));
@@ -181,31 +181,49 @@ impl Exchange {
         let session = Arc::clone(&self.session);
         let stop = stop(Arc::clone(&session), self.leg, Arc::clone(&self.cancelled));
         tokio::pin!(stop);
-        let reply = {
-            let post = self.post();
-            tokio::pin!(post);
-            loop {
-                let keep_alive = session.shared.config.timeouts.keep_alive;
-                tokio::select! {
-                    reply = &mut post => break reply,
-                    end = &mut stop => return end,
-                    // Nothing for so long: a stream can at least be kept alive.
-                    () = tokio::time::sleep(keep_alive), if self.sink.is_undecided() => {
-                        self.sink.open(&session, self.leg).await;
-                    }
+        let post = self.post();
+        tokio::pin!(post);
+        let reply = loop {
+            let keep_alive = session.shared.config.timeouts.keep_alive;
+            tokio::select! {
+                reply = &mut post => break reply,
+                end = &mut stop => return end,
+                // Nothing for so long: a stream can at least be kept alive.
+                () = tokio::time::sleep(keep_alive), if self.sink.is_undecided() => {
+                    self.sink.open(&session, self.leg);
                 }
             }
         };
         let reply = match reply {
             Ok(reply) => reply,
-            Err(error) => return End::Failed(lost(&error)),
+            Err(error) => return End::Failed(self.lost(&error)),
         };
-        if reply.what == Answered::Events {
-            self.sink.open(&session, self.leg).await;
+        if reply.what != Answered::Events {
+            return tokio::select! {
+                end = self.read(reply) => end,
+                end = &mut stop => end,
+            };
         }
-        tokio::select! {
-            end = self.read(reply) => end,
-            end = &mut stop => end,
+        self.sink.open(&session, self.leg);
+        let mut reading = Reading::new(reply);
+        loop {
+            // Only the wait for the server is cut short. What it has sent is dealt with to the end: a
+            // question that was read must be booked or refused.
+            let next = tokio::select! {
+                next = reading.next() => next,
+                end = &mut stop => return end,
+            };
+            match next {
+                Ok(Some(inbound)) => {
+                    if let Some(response) = self.take(inbound).await {
+                        return End::Response(200, response);
+                    }
+                }
+                Ok(None) | Err(StreamError::Broken(_)) => return End::Failed(Error::Broken),
+                Err(StreamError::TooLarge(_)) => {
+                    return misbehaved("sent a message that is too large");
+                }
+            }
         }
     }
 
@@ -221,20 +239,10 @@ impl Exchange {
         }
     }
 
+    /// Reads an answer that is no stream.
     async fn read(&self, reply: Reply) -> End {
         let status = reply.status.as_u16();
-        let misbehaved = |text: &'static str| End::Failed(Error::Misbehaved(text.into()));
         match reply.what {
-            Answered::Events => self.read_events(reply).await,
-            Answered::Json => match reply.whole().await {
-                Err(error) => End::Failed(lost(&error)),
-                Ok(body) => match self.take(&body).await {
-                    Some(response) => End::Response(200, response),
-                    None => {
-                        misbehaved("answered with something that is no response to the request")
-                    }
-                },
-            },
             Answered::Accepted => misbehaved("accepted the request but did not answer it"),
             Answered::SessionGone => {
                 let gone = self.session.check_gone(&reply);
@@ -245,70 +253,62 @@ impl Exchange {
             )),
             Answered::Unauthorized => End::Failed(Error::Credentials),
             Answered::Redirect => misbehaved("redirects to another place, which is not followed"),
+            Answered::Events | Answered::Json => match reply.whole().await {
+                Err(error) => End::Failed(self.lost(&error)),
+                Ok(body) => match self.find_response(&body).await {
+                    Some(response) => End::Response(200, response),
+                    None => {
+                        misbehaved("answered with something that is no response to the request")
+                    }
+                },
+            },
             Answered::Refused | Answered::NotOffered | Answered::Broken => {
-                match reply
-                    .whole()
-                    .await
-                    .ok()
-                    .and_then(|body| self.refusal(&body))
-                {
+                let body = reply.whole().await.ok();
+                match body.and_then(|body| self.refusal(&body)) {
+                    // Any other status would say something about the client's session.
                     Some(response) => {
-                        End::Response(if status < 500 { status } else { 200 }, response)
+                        End::Response(if status == 400 { 400 } else { 200 }, response)
                     }
-                    None => End::Failed(Error::Misbehaved(
-                        format!("answered HTTP {status} and no MCP message").into(),
-                    )),
+                    None => misbehaved(format!("answered HTTP {status} and no MCP message")),
                 }
             }
         }
     }
 
-    async fn read_events(&self, reply: Reply) -> End {
-        let mut events = reply.events();
-        loop {
-            match events.next().await {
-                Ok(Some(event)) if event.data.is_empty() => {}
-                Ok(Some(event)) if event.name.as_deref().is_some_and(|name| name != b"message") => {
-                }
-                Ok(Some(event)) => {
-                    if let Some(response) = self.take(&event.data).await {
-                        return End::Response(200, response);
-                    }
-                }
-                Ok(None) | Err(StreamError::Broken(_)) => return End::Failed(Error::Broken),
-                Err(StreamError::TooLarge(_)) => {
-                    return End::Failed(Error::Misbehaved(
-                        "sent a message that is too large".into(),
-                    ));
-                }
-            }
-        }
-    }
-
-    /// Takes what the server sent, and returns the response to the request when it is that.
-    async fn take(&self, data: &Bytes) -> Option<Message> {
-        let messages = match Body::parse(data) {
-            Ok(Body::Single(message)) => vec![message],
-            Ok(Body::Batch(members)) => members
-                .iter()
-                .filter_map(|it| Message::parse(it).ok())
-                .collect(),
-            Err(error) => {
-                tracing::warn!(server = %self.session.server().name(), %error, "the server sent something that is no message");
-                return None;
-            }
-        };
+    /// The response in a JSON body. What else is in it is dealt with too.
+    async fn find_response(&self, body: &Bytes) -> Option<Message> {
         let mut response = None;
-        for message in messages {
-            if self.answers_this(&message) {
-                response.get_or_insert(message);
-            } else {
+        for inbound in inbound::read(body) {
+            response = response.or(self.take(inbound).await);
+        }
+        response.or_else(|| self.refusal(body))
+    }
+
+    /// Takes what the server sent, and returns it when it is the response to the request.
+    async fn take(&self, inbound: Inbound) -> Option<Message> {
+        match inbound {
+            Inbound::Message(message) if self.answers_this(&message) => return Some(message),
+            Inbound::Message(message) => {
                 self.session
                     .take_from_server(Some(self.leg), &message)
                     .await;
             }
+            Inbound::Unreadable(id) => self.session.refuse_unreadable(&id).await,
         }
-        response
+        None
+    }
+
+    fn lost(&self, error: &ClientError) -> Error {
+        let session = &self.session;
+        tracing::warn!(server = %session.server().name(), session = session.tag(), %error, "no answer from the server");
+        match error {
+            ClientError::Connect(_) => Error::Unreachable,
+            ClientError::Broken(_) => Error::Broken,
+            ClientError::Timeout(within) => Error::Slow(*within),
+            ClientError::TooLarge(_) => {
+                Error::Misbehaved("sent a message that is too large".into())
+            }
+        }
     }
 
     fn answers_this(&self, message: &Message) -> bool {
@@ -374,14 +374,33 @@ async fn stop(session: Arc<LiveSession>, leg: LegId, cancelled: Arc<Notify>) -> 
     End::Failed(error)
 }
 
-fn lost(error: &ClientError) -> Error {
-    tracing::warn!(%error, "no answer from the server");
-    match error {
-        ClientError::Connect(_) => Error::Unreachable,
-        ClientError::Broken(_) => Error::Broken,
-        ClientError::Timeout(within) => Error::Slow(*within),
-        ClientError::TooLarge(_) => Error::Misbehaved("sent a message that is too large".into()),
+fn misbehaved(what: impl Into<Cow<'static, str>>) -> End {
+    End::Failed(Error::Misbehaved(what.into()))
+}
+
+fn of_response(record: Record, response: &Message) -> Record {
+    let record = record.bytes(response.bytes().len() as u64);
+    if response.kind() != Kind::Error {
+        return record.outcome(Outcome::Ok);
     }
+    let record = record.outcome(Outcome::Error);
+    match code_of(response) {
+        Some(code) => record.code(code),
+        None => record,
+    }
+}
+
+fn of_failure(record: Record, error: &Error) -> Record {
+    let outcome = match error {
+        Error::Slow(_) => Outcome::Timeout,
+        Error::Cancelled => Outcome::Cancelled,
+        Error::SessionEnded | Error::Forgotten | Error::Broken => Outcome::Lost,
+        _ => Outcome::Error,
+    };
+    record
+        .outcome(outcome)
+        .reason(error.reason())
+        .code(error.code().into())
 }
 
 fn code_of(response: &Message) -> Option<i64> {

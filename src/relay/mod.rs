@@ -15,7 +15,10 @@
 pub mod batch;
 mod deliver;
 mod exchange;
+mod greet;
+mod inbound;
 mod open;
+mod pipe;
 mod question;
 mod session;
 mod sink;
@@ -30,11 +33,12 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use dashmap::DashMap;
-use tokio::sync::mpsc::Receiver;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use self::deliver::Item;
+pub use self::pipe::EventPipe;
 pub use self::session::{LiveSession, SessionId};
 pub use self::teardown::Ending;
 use crate::auth::Principal;
@@ -55,15 +59,6 @@ pub enum Answer {
     Events(EventPipe),
 }
 
-/// The messages of one stream on their way to a client. Dropping it is "the client is gone".
-#[derive(Debug)]
-pub struct EventPipe {
-    /// Messages that were there before the stream was.
-    pub first: Vec<Item>,
-    /// Messages to come; the stream ends with them.
-    pub rest: Receiver<Item>,
-}
-
 /// The sessions of one gateway.
 #[derive(Clone)]
 pub struct Relay(Arc<Shared>);
@@ -79,9 +74,14 @@ pub(crate) struct Shared {
     calls: TaskTracker,
     /// Everything else that runs.
     tasks: TaskTracker,
+    /// How many sessions may be ending at their servers at once.
+    partings: Semaphore,
     /// Set when the gateway ends: nothing new begins.
     ending: CancellationToken,
 }
+
+/// The most sessions that end at their servers at once.
+const PARTINGS: usize = 64;
 
 impl Relay {
     /// A relay to the configured servers.
@@ -103,6 +103,7 @@ impl Relay {
             audit,
             calls: TaskTracker::new(),
             tasks: TaskTracker::new(),
+            partings: Semaphore::new(PARTINGS),
             ending: CancellationToken::new(),
         })))
     }
@@ -135,6 +136,22 @@ impl Relay {
         self.0.sessions.contains_key(id)
     }
 
+    /// Carries something through, whether or not the client that asked for it stays: what it began must
+    /// not be left half done when a connection breaks.
+    ///
+    /// # Errors
+    /// As the future; and when it could not end.
+    pub async fn carry<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.0
+            .tasks
+            .spawn(future)
+            .await
+            .unwrap_or(Err(Error::SessionEnded))
+    }
+
     /// The limits on requests.
     pub fn limiter(&self) -> &Limiter {
         &self.0.limiter
@@ -163,7 +180,7 @@ impl Relay {
                 .is_some()
             {
                 shared.limiter.sweep();
-                shared.end_idle(now()).await;
+                shared.end_idle(now());
             }
         });
     }
@@ -183,7 +200,8 @@ impl Relay {
             .iter()
             .map(|it| it.end(Ending::Shutdown))
             .collect();
-        futures_util::future::join_all(endings).await;
+        let all = futures_util::future::join_all(endings);
+        let _late = tokio::time::timeout(teardown::PATIENCE, all).await;
         self.0.tasks.close();
         let _late = tokio::time::timeout(teardown::PATIENCE, self.0.tasks.wait()).await;
     }
@@ -197,11 +215,11 @@ impl Shared {
             .collect()
     }
 
-    async fn end_idle(&self, now: Instant) {
+    fn end_idle(&self, now: Instant) {
         let idle = self.config.sessions.idle;
         for session in self.all() {
             if session.is_idle(now, idle) {
-                session.end(Ending::Idle).await;
+                self.tasks.spawn(session.end(Ending::Idle));
             }
         }
     }

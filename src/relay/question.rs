@@ -42,7 +42,10 @@ impl LiveSession {
     /// The server asks something, on the stream of `cause` or on its own. Returns when the question
     /// is on its way to the client, or the refusal on its way to the server.
     pub(super) async fn ask(self: &Arc<Self>, cause: Option<LegId>, question: &Message) {
-        let Ok(slot) = self.shared.audit.reserve().await else {
+        // Where the log is full and requests wait for it, a question waits too, but not for a session
+        // that has ended.
+        let reserving = self.ended.run_until_cancelled(self.shared.audit.reserve());
+        let Some(Ok(slot)) = reserving.await else {
             let text = "the gateway can't record the question";
             return self.refuse(question, -31006, "audit_full", text).await;
         };
@@ -143,7 +146,7 @@ impl LiveSession {
         };
         if let Some(reason) = lost {
             tracing::warn!(server = %self.server().name(), session = self.tag(), reason, "an answer did not reach its server");
-            let record = about(self, Record::answer_ignored, &question, &pending)
+            let record = about(self, Record::answer_lost, &question, &pending)
                 .outcome(Outcome::Lost)
                 .reason(reason);
             self.shared.audit.write(record).await;
@@ -217,11 +220,6 @@ impl LiveSession {
                 "the person did not answer in time",
             ),
         };
-        let record = about(self, Record::question_answered, &question, &pending)
-            .outcome(outcome)
-            .reason(reason)
-            .waited(now().saturating_duration_since(question.asked));
-        self.shared.audit.write(record).await;
         if matches!(why, Unanswered::Timeout) {
             let params = format!(r#"{{"requestId":{id},"reason":"nobody answered in time"}}"#);
             let notice = message::notification("notifications/cancelled", &params);
@@ -233,7 +231,13 @@ impl LiveSession {
                     .await;
             });
         }
-        self.tell_unanswered(unanswered(&question.server_id, reason, text));
+        self.tell_unanswered(unanswered(&question.server_id, reason, text))
+            .await;
+        let record = about(self, Record::question_answered, &question, &pending)
+            .outcome(outcome)
+            .reason(reason)
+            .waited(now().saturating_duration_since(question.asked));
+        self.shared.audit.write(record).await;
     }
 
     /// Answers a question with an error, without asking anybody.
@@ -253,16 +257,32 @@ impl LiveSession {
             .outcome(Outcome::Refused)
             .reason(reason)
             .code(i64::from(code));
+        self.tell_unanswered(answer).await;
         self.shared.audit.write(record).await;
-        self.tell_unanswered(answer);
     }
 
-    /// Sends an answer of ours, beside what else is going on.
-    fn tell_unanswered(self: &Arc<Self>, answer: Bytes) {
+    /// Answers a request of the server that could not be read for certain.
+    pub(super) async fn refuse_unreadable(self: &Arc<Self>, id: &str) {
+        self.tell_unanswered(message::error(
+            Some(id),
+            -32600,
+            "the request is ambiguous",
+            None,
+        ))
+        .await;
+    }
+
+    /// Sends an answer of ours, beside what else is going on. Waits while many are on their way.
+    async fn tell_unanswered(self: &Arc<Self>, answer: Bytes) {
+        let turn = Arc::clone(&self.replies).acquire_owned();
+        let Some(Ok(turn)) = self.ended.run_until_cancelled(turn).await else {
+            return;
+        };
         let session = Arc::clone(self);
         self.shared.tasks.spawn(async move {
             // The loss of the session shows itself to whoever asks next.
             let _gone = session.tell_server(answer).await;
+            drop(turn);
         });
     }
 }

@@ -10,8 +10,8 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::Notify;
 use tokio::sync::mpsc::channel;
+use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::question::Pending;
@@ -45,8 +45,14 @@ pub struct LiveSession {
     pub(super) state: Mutex<State>,
     /// Set when the session ends; every task of it stops.
     pub(super) ended: CancellationToken,
+    /// How many of our own answers may be on their way to the server at once.
+    pub(super) replies: Arc<Semaphore>,
     _slot: SessionSlot,
 }
+
+/// The most answers of ours that are on their way to one server at once; a server that asks faster is
+/// read more slowly.
+const REPLIES: usize = 16;
 
 /// What is decided about under the lock.
 pub(super) struct State {
@@ -60,7 +66,7 @@ pub(super) struct State {
     pub(super) cancels: HashMap<LegId, Arc<Notify>>,
     /// When the client last sent something.
     last_seen: Instant,
-    /// The server's standalone stream is being read, or was asked for.
+    /// The client has said that it is ready, and the server's standalone stream is being read.
     listening: bool,
 }
 
@@ -134,6 +140,7 @@ impl LiveSession {
             shared,
             state: Mutex::new(state),
             ended: CancellationToken::new(),
+            replies: Arc::new(Semaphore::new(REPLIES)),
             _slot: opened.slot,
         })
     }
@@ -182,12 +189,13 @@ impl LiveSession {
         self.state().last_seen = now();
     }
 
-    /// Whether nobody has used it for this long: nothing came, nothing runs, no stream is open.
+    /// Whether nobody has used it for this long: nothing came, nothing ran, no stream was open.
     pub(super) fn is_idle(&self, now: Instant, idle: Duration) -> bool {
         let mut state = self.state();
+        if state.talk.is_busy() || state.streams.any() {
+            state.last_seen = now;
+        }
         now.saturating_duration_since(state.last_seen) >= idle
-            && !state.talk.is_busy()
-            && state.streams.count() == 0
     }
 
     pub(super) fn close_standalone(&self) {
@@ -206,7 +214,7 @@ impl LiveSession {
     ///
     /// # Errors
     /// When it has as many streams as it may, or the session has ended.
-    pub fn listen(&self) -> Result<EventPipe, Error> {
+    pub fn listen(self: &Arc<Self>) -> Result<EventPipe, Error> {
         let mut state = self.state();
         if self.ended.is_cancelled() {
             return Err(Error::UnknownSession);
@@ -214,34 +222,24 @@ impl LiveSession {
         if self.shared.ending.is_cancelled() {
             return Err(Error::ShuttingDown);
         }
-        if self
-            .shared
-            .config
-            .limits
-            .streams
-            .is_some_and(|most| state.streams.count() >= most)
-        {
+        let most = self.shared.config.limits.streams;
+        if most.is_some_and(|most| state.streams.standalone() >= most) {
             return Err(Error::Capacity(
                 "the session has too many open streams".into(),
             ));
         }
         let (pipe, rest) = channel(PIPE);
-        Ok(EventPipe {
-            first: state.streams.open_standalone(pipe),
-            rest,
-        })
+        let first = state.streams.open_standalone(pipe);
+        drop(state);
+        Ok(EventPipe::new(first, rest, self))
     }
 
     /// Takes a notification of the client.
     ///
     /// # Errors
     /// When the server no longer knows the session.
-    pub async fn notify(
-        self: &Arc<Self>,
-        message: &Message,
-        posted: Posted<'_>,
-    ) -> Result<Answer, Error> {
-        match posted {
+    pub async fn notify(self: &Arc<Self>, message: &Message) -> Result<Answer, Error> {
+        match Posted::read(message)? {
             Posted::Cancelled(id) => {
                 let leg = {
                     let mut state = self.state();
@@ -259,21 +257,17 @@ impl LiveSession {
                 }
             }
             Posted::Initialized => {
-                self.tell_server(message.bytes().clone()).await?;
-                self.start_listening();
+                // Said once; what is said again tells the server nothing.
+                if !std::mem::replace(&mut self.state().listening, true) {
+                    self.tell_server(message.bytes().clone()).await?;
+                    self.shared
+                        .tasks
+                        .spawn(super::standalone::run(Arc::clone(self)));
+                }
             }
             _ => self.tell_server(message.bytes().clone()).await?,
         }
         Ok(Answer::Accepted)
-    }
-
-    /// Begins to read the server's standalone stream, once.
-    fn start_listening(self: &Arc<Self>) {
-        if !std::mem::replace(&mut self.state().listening, true) {
-            self.shared
-                .tasks
-                .spawn(super::standalone::run(Arc::clone(self)));
-        }
     }
 
     /// Sends the server something that has no answer. What the server thinks of it is logged; only
@@ -291,20 +285,18 @@ impl LiveSession {
         }
     }
 
-    /// Posts something small. Connecting is tried again for a moment: surely nothing was sent.
+    /// Posts something small. Connecting is tried again for a while: surely nothing was sent.
     pub(super) async fn post_patiently(&self, message: Bytes) -> Result<Reply, ClientError> {
-        const TRIES: u32 = 4;
         const PATIENCE: Duration = Duration::from_secs(15);
         let post = async {
             let mut pause = Duration::from_millis(100);
-            for _ in 1..TRIES {
+            loop {
                 match self.server.post(&self.wire, message.clone()).await {
                     Err(ClientError::Connect(_)) => tokio::time::sleep(pause).await,
                     other => return other,
                 }
-                pause *= 3;
+                pause = (pause * 2).min(Duration::from_secs(1));
             }
-            self.server.post(&self.wire, message).await
         };
         tokio::time::timeout(PATIENCE, post)
             .await

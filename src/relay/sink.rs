@@ -1,6 +1,9 @@
 //! Where the answer to one request goes: a JSON body or a stream, decided as late as possible, so
 //! that an early failure still has an HTTP status.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use bytes::Bytes;
 use tokio::sync::mpsc::channel;
 use tokio::sync::oneshot;
@@ -12,6 +15,9 @@ use super::{Answer, EventPipe};
 use crate::error::Error;
 use crate::protocol::client_legacy::Accept;
 use crate::protocol::session::LegId;
+
+/// How long the last word waits for a client that does not read.
+const LAST_WORD: Duration = Duration::from_secs(10);
 
 /// The answer's way to the client.
 #[derive(Debug)]
@@ -35,7 +41,7 @@ impl Sink {
         )
     }
 
-    /// A part of a stream that several answers share.
+    /// A part of a stream that is open already.
     pub(super) fn shared(accept: Accept, pipe: Pipe) -> Self {
         Self {
             accept,
@@ -54,23 +60,30 @@ impl Sink {
         self.head.is_some()
     }
 
-    /// Makes the answer a stream, if the client takes one.
-    pub(super) async fn open(&mut self, session: &LiveSession, leg: LegId) {
-        if let Some(pipe) = &self.pipe {
-            let waiting = session.state().streams.open_call(leg, pipe.clone());
-            for event in waiting {
-                let _gone = pipe.send(event).await;
+    /// Makes the answer a stream, if the client takes one and is still there. What waited for a
+    /// stream is the first thing in it.
+    pub(super) fn open(&mut self, session: &Arc<LiveSession>, leg: LegId) {
+        let unread = match (&self.pipe, self.head.take_if(|_| self.accept.events)) {
+            (Some(pipe), _) if pipe.is_closed() => return,
+            (Some(pipe), _) => {
+                let waiting = session.state().streams.open_call(leg, pipe.clone());
+                waiting
+                    .into_iter()
+                    .filter_map(|item| pipe.try_send(item).err())
+                    .map(tokio::sync::mpsc::error::TrySendError::into_inner)
+                    .collect()
             }
-            return;
-        }
-        let Some(head) = self.head.take_if(|_| self.accept.events) else {
-            return;
+            (None, Some(head)) if !head.is_closed() => {
+                let (pipe, rest) = channel(PIPE);
+                let first = session.state().streams.open_call(leg, pipe.clone());
+                self.pipe = Some(pipe);
+                // When nobody takes the stream, dropping it gives back what was in it.
+                let _gone = head.send(Ok(Answer::Events(EventPipe::new(first, rest, session))));
+                Vec::new()
+            }
+            (None, _) => return,
         };
-        let (pipe, rest) = channel(PIPE);
-        let first = session.state().streams.open_call(leg, pipe.clone());
-        self.pipe = Some(pipe);
-        // Whether anybody still reads it is found out by writing to it.
-        let _gone = head.send(Ok(Answer::Events(EventPipe { first, rest })));
+        session.take_back(unread);
     }
 
     /// The outcome: a response, with the HTTP status that goes with it.
@@ -84,7 +97,8 @@ impl Sink {
             }
             None => {
                 if let Some(pipe) = &self.pipe {
-                    let _gone = pipe.send(Item::Outcome(response)).await;
+                    let sending = pipe.send(Item::Outcome(response));
+                    let _gone = tokio::time::timeout(LAST_WORD, sending).await;
                 }
             }
         }
@@ -105,9 +119,6 @@ impl Answer {
     /// A stream of one event.
     pub(super) fn one_event(message: &Bytes) -> Self {
         let (_, rest) = channel(1);
-        Self::Events(EventPipe {
-            first: vec![Item::Outcome(message.clone())],
-            rest,
-        })
+        Self::Events(EventPipe::alone(vec![Item::Outcome(message.clone())], rest))
     }
 }

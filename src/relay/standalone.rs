@@ -3,29 +3,19 @@
 //! Servers without one answer 405, which is fine; the client's own standalone stream doesn't depend
 //! on it.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::inbound::{Inbound, Reading};
 use super::session::LiveSession;
 use super::teardown::Ending;
-use crate::protocol::message::{Body, Message};
 use crate::protocol::server_legacy::Answered;
-use crate::upstream::http::{Events, Reply};
 
 /// Pauses between two tries to open the stream.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_mins(1);
-
-/// The messages of a stream.
-pub(super) struct Reading {
-    events: Events,
-    ready: VecDeque<Message>,
-    last: Option<Bytes>,
-    retry: Option<Duration>,
-}
+const SHORTEST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_mins(1);
 
 /// Reads the server's standalone stream until the session ends or the server has none.
 pub(super) async fn run(session: Arc<LiveSession>) {
@@ -35,71 +25,57 @@ pub(super) async fn run(session: Arc<LiveSession>) {
 }
 
 async fn listen(session: &Arc<LiveSession>) {
-    let mut pause = FIRST_PAUSE;
+    let mut pause = SHORTEST;
     let mut last: Option<Bytes> = None;
+    let mut opened = false;
     loop {
+        let mut asked = None;
         match session.server().listen(session.wire(), last.as_ref()).await {
             Ok(reply) => match reply.what {
                 Answered::Events => {
+                    opened = true;
                     let mut reading = Reading::new(reply);
-                    while let Some(message) = reading.next().await {
-                        session.take_from_server(None, &message).await;
+                    if read_all(session, &mut reading).await {
+                        pause = SHORTEST;
                     }
                     last = reading.last.or(last);
-                    pause = reading.retry.unwrap_or(FIRST_PAUSE).min(LONGEST_PAUSE);
+                    asked = reading.retry;
                 }
-                Answered::SessionGone => {
+                // Only who had a stream can say that the session is gone by refusing one: many
+                // servers have no such route at all.
+                Answered::SessionGone if opened => {
                     session.shared.tasks.spawn(session.end(Ending::Forgotten));
                     return;
                 }
-                Answered::Broken | Answered::Limited => pause = (pause * 2).min(LONGEST_PAUSE),
-                // 405, and every other way of saying that there is no such stream.
-                _ => return,
+                Answered::NotOffered | Answered::SessionGone => return,
+                _ => {}
             },
             Err(error) => {
                 tracing::debug!(server = %session.server().name(), %error, "no standalone stream");
-                pause = (pause * 2).min(LONGEST_PAUSE);
             }
         }
-        tokio::time::sleep(pause).await;
+        tokio::time::sleep(jittered(asked.unwrap_or(pause).clamp(SHORTEST, LONGEST))).await;
+        pause = (pause * 2).min(LONGEST);
     }
 }
 
-impl Reading {
-    pub(super) fn new(reply: Reply) -> Self {
-        Self {
-            events: reply.events(),
-            ready: VecDeque::new(),
-            last: None,
-            retry: None,
+/// Reads a stream to its end; whether anything was in it.
+async fn read_all(session: &Arc<LiveSession>, reading: &mut Reading) -> bool {
+    let mut any = false;
+    while let Ok(Some(inbound)) = reading.next().await {
+        any = true;
+        match inbound {
+            Inbound::Message(message) => session.take_from_server(None, &message).await,
+            Inbound::Unreadable(id) => session.refuse_unreadable(&id).await,
         }
     }
+    any
+}
 
-    /// The next message; `None` when the stream is over, however it ended.
-    pub(super) async fn next(&mut self) -> Option<Message> {
-        loop {
-            if let Some(message) = self.ready.pop_front() {
-                return Some(message);
-            }
-            let event = self.events.next().await.ok()??;
-            if let Some(id) = event.id {
-                self.last = Some(id);
-            }
-            if let Some(retry) = event.retry {
-                self.retry = Some(Duration::from_millis(retry));
-            }
-            let named = event.name.as_deref().is_none_or(|name| name == b"message");
-            if event.data.is_empty() || !named {
-                continue;
-            }
-            match Body::parse(&event.data) {
-                Ok(Body::Single(message)) => self.ready.push_back(message),
-                Ok(Body::Batch(members)) => {
-                    self.ready
-                        .extend(members.iter().filter_map(|it| Message::parse(it).ok()));
-                }
-                Err(error) => tracing::warn!(%error, "a server sent something that is no message"),
-            }
-        }
-    }
+/// Up to a quarter more, so that many sessions don't come back at the same moment.
+fn jittered(pause: Duration) -> Duration {
+    let mut byte = [0];
+    // Without randomness all come at once, which is no reason to stay away.
+    let _none = aws_lc_rs::rand::fill(&mut byte);
+    pause + pause.mul_f32(f32::from(byte[0]) / 1024.0)
 }

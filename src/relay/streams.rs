@@ -18,6 +18,9 @@ pub(crate) type Pipe = Sender<Item>;
 /// slowly too.
 pub(crate) const PIPE: usize = 16;
 
+/// Bytes of notices that wait for a stream.
+const ROOM_BYTES: usize = 1024 * 1024;
+
 /// The streams of one session, by what opened them.
 #[derive(Debug)]
 pub(crate) struct Streams {
@@ -55,10 +58,16 @@ impl Streams {
         self.calls.retain(|(it, _)| *it != leg);
     }
 
-    /// How many streams are open.
-    pub(crate) fn count(&mut self) -> usize {
+    /// Whether any stream is open.
+    pub(crate) fn any(&mut self) -> bool {
         self.forget_closed();
-        self.calls.len() + self.standalone.len()
+        !self.calls.is_empty() || !self.standalone.is_empty()
+    }
+
+    /// How many standalone streams are open.
+    pub(crate) fn standalone(&mut self) -> usize {
+        self.forget_closed();
+        self.standalone.len()
     }
 
     /// Where a message goes: the stream of the call that caused it; else the newest standalone
@@ -80,8 +89,7 @@ impl Streams {
         if matches!(item, Item::Progress(_) | Item::Outcome(_)) {
             return;
         }
-        let notices = self.waiting.iter().filter(|it| it.asks().is_none()).count();
-        if item.asks().is_none() && notices >= self.room {
+        while item.asks().is_none() && self.is_full(item.message().len()) {
             let Some(oldest) = self.waiting.iter().position(|it| it.asks().is_none()) else {
                 return;
             };
@@ -97,6 +105,12 @@ impl Streams {
         self.waiting.len() < before
     }
 
+    /// A stream is not read: nothing more is put into it.
+    pub(crate) fn cut(&mut self, pipe: &Pipe) {
+        self.calls.retain(|(_, it)| !it.same_channel(pipe));
+        self.standalone.retain(|it| !it.same_channel(pipe));
+    }
+
     /// Closes every stream, once what is in it has been read.
     pub(crate) fn close(&mut self) {
         self.calls.clear();
@@ -107,6 +121,13 @@ impl Streams {
     /// Closes the standalone streams.
     pub(crate) fn close_standalone(&mut self) {
         self.standalone.clear();
+    }
+
+    /// Whether one more notice of this size would be too many.
+    fn is_full(&self, size: usize) -> bool {
+        let notices = || self.waiting.iter().filter(|it| it.asks().is_none());
+        let bytes: usize = notices().map(|it| it.message().len()).sum();
+        notices().count() >= self.room || bytes + size > ROOM_BYTES
     }
 
     fn forget_closed(&mut self) {

@@ -5,19 +5,24 @@
 //! so that no handler takes an answer of absence for a reason to go on; at last the server's session
 //! ends. All of it within [`PATIENCE`].
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 
-use super::session::LiveSession;
+use super::question::Pending;
+use super::session::{LiveSession, SessionId};
 use super::{now, question};
 use crate::protocol::message;
-use crate::protocol::session::Remains;
+use crate::protocol::session::{QuestionId, Remains};
 use crate::telemetry::audit::{Outcome, Record};
 
 /// How long the server is waited for, in all.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = Duration::from_secs(6);
+
+/// How long each step of it may take.
+const STEP: Duration = Duration::from_secs(2);
 
 /// Why a session ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,48 +54,64 @@ impl LiveSession {
     pub fn end(self: &Arc<Self>, why: Ending) -> impl Future<Output = ()> + Send + use<> {
         let session = Arc::clone(self);
         async move {
-            if session.shared.sessions.remove(session.id()).is_none() {
+            // Somebody may have come back in the moment before.
+            let still = |_: &SessionId, it: &Arc<Self>| {
+                why != Ending::Idle || it.is_idle(now(), it.shared.config.sessions.idle)
+            };
+            if session
+                .shared
+                .sessions
+                .remove_if(session.id(), still)
+                .is_none()
+            {
                 return;
             }
             let (remains, pending) = {
                 let mut state = session.state();
                 let pending = std::mem::take(&mut state.pending);
-                pending.values().for_each(question::Pending::stop_clock);
+                pending.values().for_each(Pending::stop_clock);
                 (state.talk.close(), pending)
             };
             session.ended.cancel();
             tracing::info!(session = session.tag(), server = %session.server().name(), reason = why.reason(), "session ended");
             if why != Ending::Forgotten {
-                let telling = session.tell_end(&remains, why);
-                if tokio::time::timeout(PATIENCE, telling).await.is_err() {
-                    tracing::warn!(
-                        session = session.tag(),
-                        "the server did not take the end of the session"
-                    );
-                }
+                session.tell_end(&remains, why).await;
             }
-            let audit = &session.shared.audit;
-            for (id, question) in &remains.questions {
-                let Some(held) = pending.get(id) else {
-                    continue;
-                };
-                let record = question::about(&session, Record::question_answered, question, held)
-                    .outcome(Outcome::Lost)
-                    .reason(why.reason())
-                    .waited(now().saturating_duration_since(question.asked));
-                audit.write(record).await;
-            }
-            audit
-                .write(session.about(Record::session_closed).reason(why.reason()))
-                .await;
             // The exchanges have put their last word into their streams by now, or are doing so; a
             // stream ends when nobody can put more into it.
             session.state().streams.close();
+            session.record_end(&remains, &pending, why).await;
         }
     }
 
+    async fn record_end(
+        &self,
+        remains: &Remains,
+        pending: &HashMap<QuestionId, Pending>,
+        why: Ending,
+    ) {
+        let audit = &self.shared.audit;
+        for (id, question) in &remains.questions {
+            let Some(held) = pending.get(id) else {
+                continue;
+            };
+            let record = question::about(self, Record::question_answered, question, held)
+                .outcome(Outcome::Lost)
+                .reason(why.reason())
+                .waited(now().saturating_duration_since(question.asked));
+            audit.write(record).await;
+        }
+        audit
+            .write(self.about(Record::session_closed).reason(why.reason()))
+            .await;
+    }
+
+    /// Tells the server, a step after the other, each in its share of the time.
     async fn tell_end(self: &Arc<Self>, remains: &Remains, why: Ending) {
-        join_all(remains.calls.iter().map(|(leg, _)| {
+        let Ok(_turn) = self.shared.partings.acquire().await else {
+            return;
+        };
+        let cancels = remains.calls.iter().map(|(leg, _)| {
             let params = format!(
                 r#"{{"requestId":{leg},"reason":"session ended: {}"}}"#,
                 why.reason()
@@ -99,15 +120,21 @@ impl LiveSession {
                 self.wire(),
                 message::notification("notifications/cancelled", &params),
             )
-        }))
-        .await;
-        join_all(remains.questions.iter().map(|(_, question)| {
+        });
+        self.step(join_all(cancels)).await;
+        let answers = remains.questions.iter().map(|(_, question)| {
             let answer = question::lost(&question.server_id, "the session of the client has ended");
             self.server().post(self.wire(), answer)
-        }))
-        .await;
+        });
+        self.step(join_all(answers)).await;
         if self.wire().session.is_some() {
-            let _told = self.server().end(self.wire()).await;
+            self.step(self.server().end(self.wire())).await;
+        }
+    }
+
+    async fn step<T>(&self, telling: impl Future<Output = T>) {
+        if tokio::time::timeout(STEP, telling).await.is_err() {
+            tracing::warn!(session = self.tag(), server = %self.server().name(), "the server is slow to take the end of a session");
         }
     }
 }

@@ -53,12 +53,15 @@ impl HttpClient {
         http.enforce_http(false);
         http.set_nodelay(true);
         http.set_connect_timeout(Some(connect));
+        // A stream that waits for a person is silent; without this a dead one would look the same.
+        http.set_keepalive(Some(Duration::from_secs(30)));
         let tls = tls()?;
         let https = hyper_rustls::HttpsConnectorBuilder::new()
             .with_tls_config(tls)
             .https_or_http()
+            // HTTP/2 would put all streams of a server on one connection, and the server's limit on
+            // streams would then hold up every message beside them.
             .enable_http1()
-            .enable_http2()
             .wrap_connector(http);
         let client = Client::builder(TokioExecutor::new())
             .pool_idle_timeout(POOL_IDLE)

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, LOCATION, RETRY_AFTER};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 
@@ -78,10 +78,11 @@ impl HttpServer {
     /// The server as configured.
     ///
     /// # Errors
-    /// When the system's certificate store can't be read.
+    /// When TLS can't be set up.
     pub fn new(server: &Server, config: &Config) -> Result<Self, rustls::Error> {
         Ok(Self {
             name: server.name.clone(),
+            // The configuration took it for a URL with a host, which a URI is too.
             url: server.url.as_str().parse().unwrap_or_default(),
             headers: server.headers.clone(),
             client: HttpClient::new(config.timeouts.connect)?,
@@ -99,17 +100,9 @@ impl HttpServer {
     /// # Errors
     /// When no answer came. [`ClientError::Connect`] means that nothing was sent.
     pub async fn post(&self, wire: &Wire, message: Bytes) -> Result<Reply, ClientError> {
-        let mut request = self.request(Method::POST, &self.url, wire, message.clone());
-        request.headers_mut().insert(ACCEPT, BOTH);
-        request.headers_mut().insert(CONTENT_TYPE, JSON);
-        let response = self.client.send(request).await?;
-        let Some(place) = self.moved(&response) else {
-            return Ok(self.reply(response, wire));
-        };
-        let mut request = self.request(Method::POST, &place, wire, message);
-        request.headers_mut().insert(ACCEPT, BOTH);
-        request.headers_mut().insert(CONTENT_TYPE, JSON);
-        Ok(self.reply(self.client.send(request).await?, wire))
+        let own = [(ACCEPT, BOTH), (CONTENT_TYPE, JSON)];
+        let response = self.send(Method::POST, wire, &own, message).await?;
+        Ok(self.reply(response, wire))
     }
 
     /// Opens the standalone stream, after the event `last` where one was seen.
@@ -117,13 +110,11 @@ impl HttpServer {
     /// # Errors
     /// When no answer came.
     pub async fn listen(&self, wire: &Wire, last: Option<&Bytes>) -> Result<Reply, ClientError> {
-        let mut request = self.request(Method::GET, &self.url, wire, Bytes::new());
-        request.headers_mut().insert(ACCEPT, EVENTS);
-        if let Some(last) = last.and_then(|last| HeaderValue::from_maybe_shared(last.clone()).ok())
-        {
-            request.headers_mut().insert(LAST_EVENT_HEADER, last);
-        }
-        Ok(self.reply(self.client.send(request).await?, wire))
+        let mut own = vec![(ACCEPT, EVENTS)];
+        let last = last.and_then(|last| HeaderValue::from_maybe_shared(last.clone()).ok());
+        own.extend(last.map(|last| (LAST_EVENT_HEADER, last)));
+        let response = self.send(Method::GET, wire, &own, Bytes::new()).await?;
+        Ok(self.reply(response, wire))
     }
 
     /// Ends the session at the server. What it answers doesn't matter: it may not offer this.
@@ -131,16 +122,37 @@ impl HttpServer {
     /// # Errors
     /// When no answer came.
     pub async fn end(&self, wire: &Wire) -> Result<StatusCode, ClientError> {
-        let request = self.request(Method::DELETE, &self.url, wire, Bytes::new());
-        Ok(self.client.send(request).await?.status())
+        Ok(self
+            .send(Method::DELETE, wire, &[], Bytes::new())
+            .await?
+            .status())
     }
 
-    fn request(&self, method: Method, url: &Uri, wire: &Wire, body: Bytes) -> Request<Full<Bytes>> {
-        let mut request = Request::new(Full::new(body));
-        *request.method_mut() = method;
-        *request.uri_mut() = url.clone();
-        let headers = request.headers_mut();
-        headers.clone_from(&self.headers);
+    /// Sends a request, and once more to the place that a redirect on the same origin names.
+    async fn send(
+        &self,
+        method: Method,
+        wire: &Wire,
+        own: &[(HeaderName, HeaderValue)],
+        body: Bytes,
+    ) -> Result<Response<Incoming>, ClientError> {
+        let build = |url: &Uri| {
+            let mut request = Request::new(Full::new(body.clone()));
+            *request.method_mut() = method.clone();
+            *request.uri_mut() = url.clone();
+            *request.headers_mut() = self.head(wire, own);
+            request
+        };
+        let response = self.client.send(build(&self.url)).await?;
+        match self.moved(&response) {
+            None => Ok(response),
+            Some(place) => self.client.send(build(&place)).await,
+        }
+    }
+
+    fn head(&self, wire: &Wire, own: &[(HeaderName, HeaderValue)]) -> HeaderMap {
+        let mut headers = self.headers.clone();
+        headers.extend(own.iter().cloned());
         if let Some(session) = &wire.session {
             headers.insert(SESSION_HEADER, session.clone());
         }
@@ -149,7 +161,7 @@ impl HttpServer {
         {
             headers.insert(VERSION_HEADER, version);
         }
-        request
+        headers
     }
 
     /// Where a 307 or 308 on the same origin points. Elsewhere our credentials must not go.

@@ -97,6 +97,8 @@ enum Kind {
     QuestionAnswered,
     #[serde(rename = "answer.ignored")]
     AnswerIgnored,
+    #[serde(rename = "answer.lost")]
+    AnswerLost,
     #[serde(rename = "refused")]
     Refused,
     #[serde(rename = "audit.gap")]
@@ -226,6 +228,11 @@ impl Record {
     /// A server has its answer, whoever gave it: the client, a refusal, the clock, teardown.
     pub fn question_answered(at: SystemTime) -> Self {
         Self::new(at, Kind::QuestionAnswered)
+    }
+
+    /// An answer of a client did not reach the server that waits for it.
+    pub fn answer_lost(at: SystemTime) -> Self {
+        Self::new(at, Kind::AnswerLost)
     }
 
     /// An answer changed nothing: late, given before, to an unknown question, or not this caller's.
@@ -369,7 +376,7 @@ impl Record {
     }
 
     /// How many records a gap stands for.
-    pub(super) fn count(mut self, count: u64) -> Self {
+    pub fn count(mut self, count: u64) -> Self {
         self.count = Some(count);
         self
     }

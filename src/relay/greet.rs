@@ -1,0 +1,169 @@
+//! Says `initialize` to a server and reads its answer, however it comes.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::HeaderValue;
+
+use super::inbound::{self, Inbound, Reading};
+use crate::error::Error;
+use crate::protocol::message::{self, Kind, Message};
+use crate::protocol::object::{members, text};
+use crate::protocol::server_legacy::Answered;
+use crate::protocol::version::Version;
+use crate::upstream::client::ClientError;
+use crate::upstream::http::{HttpServer, Reply, Wire};
+
+/// How long a server may take to open a session.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// The id of `initialize` towards the server; calls count from 1.
+const ID: &str = "0";
+
+/// The most messages that are kept of what comes before the answer.
+const MOST_EARLY: usize = 64;
+
+/// What a server answered to `initialize`.
+pub(super) struct Greeting {
+    /// Its response, under our id.
+    response: Message,
+    /// The version that it chose; none when it refused.
+    pub(super) version: Option<Version>,
+    /// The session that it opened, if it keeps sessions.
+    pub(super) session: Option<HeaderValue>,
+    /// What it sent before its answer.
+    pub(super) early: Vec<Inbound>,
+}
+
+impl Greeting {
+    /// The response for the request with this id (JSON text).
+    pub(super) fn response(&self, id: &str) -> Bytes {
+        match (self.response.kind(), self.response.id()) {
+            // A server that could not read the id leaves it out.
+            (Kind::Error, None) => {
+                let error = self.response.error().unwrap_or("{}");
+                Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#))
+            }
+            _ => self.response.with_id(id),
+        }
+    }
+}
+
+/// Sends `initialize`. A session that a server opens in vain is ended.
+///
+/// # Errors
+/// When the server can't be reached, or its answer is none.
+pub(super) async fn greet(server: &HttpServer, request: &Message) -> Result<Greeting, Error> {
+    let reply = tokio::time::timeout(PATIENCE, post(server, request.with_id(ID)));
+    let reply = reply.await.unwrap_or(Err(Error::Slow(PATIENCE)))?;
+    let wire = Wire {
+        session: reply.session(),
+        version: None,
+    };
+    let read = tokio::time::timeout(PATIENCE, read(server, &wire, reply));
+    let read = read.await.unwrap_or(Err(Error::Slow(PATIENCE)));
+    if read.is_err() && wire.session.is_some() {
+        let _told = tokio::time::timeout(Duration::from_secs(2), server.end(&wire)).await;
+    }
+    let (response, version, early) = read?;
+    Ok(Greeting {
+        response,
+        version,
+        session: wire.session,
+        early,
+    })
+}
+
+async fn post(server: &HttpServer, body: Bytes) -> Result<Reply, Error> {
+    let wire = Wire::default();
+    let reply = match server.post(&wire, body.clone()).await {
+        // Surely nothing was sent.
+        Err(ClientError::Connect(_)) => server.post(&wire, body).await,
+        other => other,
+    };
+    reply.map_err(|error| match error {
+        ClientError::Connect(_) => Error::Unreachable,
+        _ => Error::Broken,
+    })
+}
+
+async fn read(
+    server: &HttpServer,
+    wire: &Wire,
+    reply: Reply,
+) -> Result<(Message, Option<Version>, Vec<Inbound>), Error> {
+    let misbehaved = |text: &'static str| Err(Error::Misbehaved(text.into()));
+    let status = reply.status.as_u16();
+    let (response, early) = match reply.what {
+        Answered::Events => from_events(server, wire, reply).await,
+        Answered::Json | Answered::Refused | Answered::Broken => {
+            (from_body(reply).await, Vec::new())
+        }
+        Answered::Unauthorized => return Err(Error::Credentials),
+        Answered::Limited => {
+            return Err(Error::ServerLimited(
+                reply.retry_after().unwrap_or(Duration::from_secs(1)),
+            ));
+        }
+        Answered::Redirect => {
+            return misbehaved("redirects to another place, which is not followed");
+        }
+        Answered::Accepted | Answered::SessionGone | Answered::NotOffered => (None, Vec::new()),
+    };
+    let Some(response) = response else {
+        return Err(Error::Misbehaved(
+            format!("answered HTTP {status} and no MCP message").into(),
+        ));
+    };
+    let version = match response.result().map(chosen) {
+        None => None,
+        Some(Some(version)) => Some(version),
+        Some(None) => return misbehaved("answered initialize without a protocol version"),
+    };
+    Ok((response, version, early))
+}
+
+async fn from_body(reply: Reply) -> Option<Message> {
+    let inbound = inbound::read(&reply.whole().await.ok()?).into_iter();
+    inbound.filter_map(message_of).find(Message::is_response)
+}
+
+/// The answer in a stream, and what came before it. A server that pings waits for us before it goes on.
+async fn from_events(
+    server: &HttpServer,
+    wire: &Wire,
+    reply: Reply,
+) -> (Option<Message>, Vec<Inbound>) {
+    let mut reading = Reading::new(reply);
+    let mut early = Vec::new();
+    while let Ok(Some(inbound)) = reading.next().await {
+        match inbound {
+            Inbound::Message(message) if message.is_response() && message.id() == Some(ID) => {
+                return (Some(message), early);
+            }
+            Inbound::Message(message)
+                if message.kind() == Kind::Request && message.method() == "ping" =>
+            {
+                let pong = message::result(message.id().unwrap_or("null"), "{}");
+                let _heard = server.post(wire, pong).await;
+            }
+            inbound if early.len() < MOST_EARLY => early.push(inbound),
+            _ => {
+                tracing::warn!(server = %server.name(), "too much before the answer to initialize");
+            }
+        }
+    }
+    (None, early)
+}
+
+fn message_of(inbound: Inbound) -> Option<Message> {
+    match inbound {
+        Inbound::Message(message) => Some(message),
+        Inbound::Unreadable(_) => None,
+    }
+}
+
+fn chosen(result: &str) -> Option<Version> {
+    let [version] = members(result, ["protocolVersion"]).ok()?;
+    Some(Version::new(&text(version?)?))
+}

@@ -1,0 +1,79 @@
+//! Messages as a server sends them: out of a JSON body, or one after another out of an event stream.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::protocol::message::{self, Body, Message};
+use crate::upstream::http::{Events, Reply, StreamError};
+
+/// Something that a server sent.
+#[derive(Debug)]
+pub(super) enum Inbound {
+    /// A message.
+    Message(Message),
+    /// A request with this id (JSON text) that can't be read for certain. It wants an answer.
+    Unreadable(String),
+}
+
+/// What is in a piece of JSON. What is no message and wants no answer is left out.
+pub(super) fn read(data: &Bytes) -> Vec<Inbound> {
+    match Body::parse(data) {
+        Ok(Body::Single(message)) => vec![Inbound::Message(message)],
+        Ok(Body::Batch(members)) => members.iter().filter_map(one).collect(),
+        Err(_) => one(data).into_iter().collect(),
+    }
+}
+
+fn one(data: &Bytes) -> Option<Inbound> {
+    if let Ok(message) = Message::parse(data) {
+        return Some(Inbound::Message(message));
+    }
+    let id = message::id_of_unreadable(data);
+    tracing::warn!(
+        answered = id.is_some(),
+        "a server sent something that is no message"
+    );
+    id.map(Inbound::Unreadable)
+}
+
+/// The messages of an event stream.
+pub(super) struct Reading {
+    events: Events,
+    ready: VecDeque<Inbound>,
+    /// The id of the last event that had one.
+    pub(super) last: Option<Bytes>,
+    /// How long the server wants to be left alone before the stream is opened again.
+    pub(super) retry: Option<Duration>,
+}
+
+impl Reading {
+    pub(super) fn new(reply: Reply) -> Self {
+        Self {
+            events: reply.events(),
+            ready: VecDeque::new(),
+            last: None,
+            retry: None,
+        }
+    }
+
+    /// The next one; `None` at the end of the stream. Dropping the future loses nothing.
+    pub(super) async fn next(&mut self) -> Result<Option<Inbound>, StreamError> {
+        loop {
+            if let Some(inbound) = self.ready.pop_front() {
+                return Ok(Some(inbound));
+            }
+            let Some(event) = self.events.next().await? else {
+                return Ok(None);
+            };
+            self.last = event.id.or(self.last.take());
+            self.retry = event.retry.map(Duration::from_millis).or(self.retry);
+            let named = event.name.as_deref().is_none_or(|name| name == b"message");
+            // An event without data only carries its id (2025-11-25 transports, "polling").
+            if named && !event.data.is_empty() {
+                self.ready.extend(read(&event.data));
+            }
+        }
+    }
+}
