@@ -89,6 +89,10 @@ fn only_the_slash_of_a_root_and_the_case_of_the_host_are_forgiven() {
         assert!(!opens(&[], "a", &format!("{PUBLIC_URL}{other}")), "{other}");
     }
     assert!(
+        !opens(&["https://User@h"], "a", "https://user@h"),
+        "names before a host have case"
+    );
+    assert!(
         !opens(&["api://Gateway"], "a", "api://gateway"),
         "other schemes have case"
     );

@@ -245,52 +245,68 @@ async fn a_key_of_one_issuer_does_not_vouch_for_another() {
     );
 }
 
-/// A key set as it is found in the wild: one good key among keys for other purposes.
+/// A key set as it is found in the wild: two good keys among keys for other purposes.
 #[tokio::test]
-async fn keys_that_can_not_be_used_are_skipped() {
-    let good = ec("good");
-    let changed = |name: &str, value: Value| {
-        let mut jwk = ec(&format!("bad-{name}")).jwk();
-        jwk[name] = value;
-        jwk
-    };
-    let rsa = SigningKey::rsa("good-rsa", Algorithm::PS384);
+async fn keys_that_can_not_be_used_are_skipped_and_open_nothing() {
+    let (good, rsa) = (ec("good"), SigningKey::rsa("good-rsa", Algorithm::PS384));
     let mut with_private_member = rsa.jwk();
     with_private_member["d"] = json!("AAAA");
-    let mut no_id = ec("").jwk();
-    no_id.as_object_mut().unwrap().remove("kid");
-    let keys = json!({"keys": [
-        7,
-        {"kid": "no type"},
-        {"kty": "oct", "k": "c2VjcmV0", "kid": "oct", "alg": "HS256", "use": "sig"},
-        {"kty": "XYZ", "kid": "future", "use": "sig"},
-        {"kty": "OKP", "crv": "X25519", "x": "AAAA", "kid": "x25519"},
-        {"kty": "RSA", "n": "AAAA", "e": "AQAB", "kid": "small"},
-        {"kty": "EC", "crv": "P-521", "x": "AAAA", "y": "AAAA", "kid": "p521", "alg": "ES512"},
-        changed("use", json!("enc")),
-        changed("key_ops", json!(["encrypt"])),
-        changed("alg", json!("RS256")),
-        changed("alg", json!("HS256")),
-        changed("x", json!("AAAA")),
-        changed("y", json!("%%%")),
-        no_id,
+    let mut published = vec![
+        json!(7),
+        json!({"kid": "no type"}),
+        json!({"kty": "XYZ", "kid": "future", "use": "sig"}),
+        json!({"kty": "OKP", "crv": "X25519", "x": "AAAA", "kid": "x25519"}),
+        json!({"kty": "EC", "crv": "P-521", "x": "AAAA", "y": "AAAA", "kid": "p521"}),
         with_private_member,
-        good.jwk(),
-    ]});
-    let (door, idp) = Door::trusting(&[&good]).await;
-    idp.answer(Answer::Json(keys));
-    assert_eq!(door.reason(&rsa.token(&idp.url, &json!({}))).await, "");
-    assert_eq!(door.reason(&good.token(&idp.url, &json!({}))).await, "");
+    ];
+    // Each of these would check the tokens of its key if it were used, or fail them all.
+    let unusable: Vec<SigningKey> = [
+        ("use", json!("enc")),
+        ("key_ops", json!(["encrypt"])),
+        ("alg", json!("RS256")),
+        ("alg", json!("ECDH-ES")),
+        ("crv", json!("P-384")),
+        ("x", json!("AAAA")),
+        ("y", json!("%%%")),
+    ]
+    .into_iter()
+    .enumerate()
+    .map(|(n, (name, value))| {
+        let key = ec(&format!("unusable-{n}"));
+        let mut jwk = key.jwk();
+        jwk[name] = value;
+        published.push(jwk);
+        key
+    })
+    .collect();
+    let small = SigningKey {
+        id: "small".to_owned(),
+        ..rsa.clone()
+    };
+    published.push(json!({"kty": "RSA", "n": "AAAA", "e": "AQAB", "kid": "small"}));
     let secret = jsonwebtoken::EncodingKey::from_secret(b"secret").unwrap();
     let oct = SigningKey {
         id: "oct".to_owned(),
         algorithm: Algorithm::HS256,
         private: secret,
     };
-    assert_eq!(
-        door.reason(&oct.token(&idp.url, &json!({}))).await,
-        "algorithm_not_allowed"
-    );
+    published.push(json!({"kty": "oct", "k": "c2VjcmV0", "kid": "oct", "use": "sig"}));
+    published.push(good.jwk());
+
+    let (door, idp) = Door::trusting(&[&good]).await;
+    idp.answer(Answer::Json(json!({"keys": published})));
+    let token = |key: &SigningKey| key.token(&idp.url, &json!({}));
+    assert_eq!(door.reason(&token(&rsa)).await, "");
+    assert_eq!(door.reason(&token(&good)).await, "");
+    for key in unusable.iter().chain([&small]) {
+        assert_eq!(
+            door.reason(&token(key)).await,
+            "unknown_signing_key",
+            "{}",
+            key.id
+        );
+    }
+    assert_eq!(door.reason(&token(&oct)).await, "algorithm_not_allowed");
 }
 
 #[tokio::test]
