@@ -13,6 +13,9 @@ use crate::error::Error;
 /// How long a client may take to send a body: a slow one holds memory.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Bytes of a body that is too large which are still taken, and thrown away.
+const DISCARDED: usize = 64 * 1024 * 1024;
+
 /// The whole body, at most `limit` bytes of it.
 pub(super) async fn read(
     headers: &HeaderMap,
@@ -23,15 +26,33 @@ pub(super) async fn read(
     let announced = headers
         .get(CONTENT_LENGTH)
         .and_then(|it| it.to_str().ok()?.parse::<usize>().ok());
-    if announced.is_some_and(|length| length > limit) {
-        return Err(Error::TooLarge(limit));
+    let mut body = body;
+    let read = if announced.is_some_and(|length| length > limit) {
+        Err(Error::TooLarge(limit))
+    } else {
+        let collecting = tokio::time::timeout(PATIENCE, collect(&mut body, limit));
+        collecting.await.unwrap_or(Err(Error::Incomplete))
+    };
+    if matches!(read, Err(Error::TooLarge(_))) {
+        let _rest = tokio::time::timeout(PATIENCE, discard(body)).await;
     }
-    tokio::time::timeout(PATIENCE, collect(body, limit))
-        .await
-        .unwrap_or(Err(Error::Incomplete))
+    read
 }
 
-async fn collect(mut body: Body, limit: usize) -> Result<Bytes, Error> {
+/// Lets a client finish what it sends, so that it comes to read why it is refused: many write the
+/// whole request first, and see a closed connection instead of the answer.
+async fn discard(mut body: Body) {
+    let mut left = DISCARDED;
+    while let Some(Ok(frame)) = body.frame().await {
+        let size = frame.data_ref().map_or(0, Bytes::len);
+        left = match left.checked_sub(size) {
+            Some(left) => left,
+            None => return,
+        };
+    }
+}
+
+async fn collect(body: &mut Body, limit: usize) -> Result<Bytes, Error> {
     let mut first = Bytes::new();
     let mut all = BytesMut::new();
     while let Some(frame) = body.frame().await {

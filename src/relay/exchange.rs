@@ -159,8 +159,8 @@ impl Exchange {
                     .await;
             }
             End::Failed(error) => {
-                // A server may end the stream of what was cancelled without a word.
-                let error = if cancelled && matches!(error, Error::Broken) {
+                // A server may end what was cancelled without a word, or with an odd one.
+                let error = if cancelled && matches!(error, Error::Broken | Error::Misbehaved(_)) {
                     Error::Cancelled
                 } else {
                     error

@@ -192,7 +192,7 @@ impl LiveSession {
     /// Whether nobody has used it for this long: nothing came, nothing ran, no stream was open.
     pub(super) fn is_idle(&self, now: Instant, idle: Duration) -> bool {
         let mut state = self.state();
-        if state.talk.is_busy() || state.streams.any() {
+        if state.talk.is_busy() || state.streams.count() > 0 {
             state.last_seen = now;
         }
         now.saturating_duration_since(state.last_seen) >= idle
@@ -223,7 +223,7 @@ impl LiveSession {
             return Err(Error::ShuttingDown);
         }
         let most = self.shared.config.limits.streams;
-        if most.is_some_and(|most| state.streams.standalone() >= most) {
+        if most.is_some_and(|most| state.streams.count() >= most) {
             return Err(Error::Capacity(
                 "the session has too many open streams".into(),
             ));

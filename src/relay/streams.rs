@@ -58,16 +58,10 @@ impl Streams {
         self.calls.retain(|(it, _)| *it != leg);
     }
 
-    /// Whether any stream is open.
-    pub(crate) fn any(&mut self) -> bool {
+    /// How many streams are open.
+    pub(crate) fn count(&mut self) -> usize {
         self.forget_closed();
-        !self.calls.is_empty() || !self.standalone.is_empty()
-    }
-
-    /// How many standalone streams are open.
-    pub(crate) fn standalone(&mut self) -> usize {
-        self.forget_closed();
-        self.standalone.len()
+        self.calls.len() + self.standalone.len()
     }
 
     /// Where a message goes: the stream of the call that caused it; else the newest standalone

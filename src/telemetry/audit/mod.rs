@@ -235,4 +235,6 @@ impl Slot {
 }
 
 #[cfg(test)]
+mod record_tests;
+#[cfg(test)]
 mod tests;

@@ -12,6 +12,7 @@
 //! - The lock is held for a push or a swap, never while something waits or is written.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -55,6 +56,8 @@ pub(super) struct Queue {
     filled: Condvar,
     room: Arc<Semaphore>,
     slots: Arc<Semaphore>,
+    /// The disk takes nothing at the moment.
+    stuck: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -81,6 +84,7 @@ impl Queue {
             filled: Condvar::new(),
             room: Arc::new(Semaphore::new(room)),
             slots: Arc::new(Semaphore::new(slots)),
+            stuck: AtomicBool::new(false),
         }
     }
 
@@ -102,8 +106,11 @@ impl Queue {
         Some(slot)
     }
 
-    /// The promise to take one record, if there is room now.
+    /// The promise to take one record, if there is room now and the disk takes records.
     pub(super) fn try_slot(&self) -> Option<OwnedSemaphorePermit> {
+        if self.stuck.load(Ordering::Relaxed) {
+            return None;
+        }
         let slot = Arc::clone(&self.slots).try_acquire_owned().ok()?;
         drop(self.room.try_acquire().ok()?);
         Some(slot)
@@ -166,6 +173,11 @@ impl Queue {
             out.push(Entry::Dropped(std::mem::take(&mut state.dropped)));
         }
         Work::Entries
+    }
+
+    /// The writer tells whether the disk takes records.
+    pub(super) fn set_stuck(&self, stuck: bool) {
+        self.stuck.store(stuck, Ordering::Relaxed);
     }
 
     /// Lets the writer sleep between two attempts; closing wakes it. Returns whether it is open.

@@ -122,6 +122,7 @@ impl Writer {
                     let path = self.path.display();
                     let trouble = trouble.get_or_insert_with(|| {
                         tracing::error!(%path, %error, "audit log takes no more records, trying again");
+                        self.queue.set_stuck(true);
                         Trouble::default()
                     });
                     trouble.wait(&self.queue)?;
@@ -130,6 +131,7 @@ impl Writer {
         }
         if let Some(trouble) = trouble {
             let attempts = trouble.attempts;
+            self.queue.set_stuck(false);
             tracing::warn!(path = %self.path.display(), attempts, "audit log takes records again");
         }
         self.buffer.clear();

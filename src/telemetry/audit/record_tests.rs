@@ -1,0 +1,130 @@
+//! What a record says, and what it can't be made to say.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use super::record::*;
+use crate::auth::Principal;
+use crate::config::ServerName;
+
+fn json(record: &Record) -> serde_json::Value {
+    serde_json::to_value(record).unwrap()
+}
+
+#[test]
+fn a_record_names_only_what_it_was_told() {
+    let record = Record::gateway_started(UNIX_EPOCH);
+    assert_eq!(
+        serde_json::to_string(&record).unwrap(),
+        r#"{"time":"1970-01-01T00:00:00.000000Z","type":"gateway.started"}"#
+    );
+}
+
+#[test]
+fn a_question_in_full_has_names_and_numbers_but_no_values() {
+    let at = UNIX_EPOCH + Duration::from_micros(1_796_036_645_000_123);
+    let record = Record::question_answered(at)
+        .principal(&Principal::token(
+            "https://login.example.com",
+            "alice",
+            Some("vscode"),
+        ))
+        .server(&ServerName("booking".into()))
+        .session("5f2a")
+        .request("r1")
+        .method("tools/call")
+        .target("book_table")
+        .question(Question::new("7", "elicitation/create").form(["people", "seating"]))
+        .action(Action::Accept)
+        .outcome(Outcome::Ok)
+        .reason("client")
+        .code(-32000)
+        .status(200)
+        .duration(Duration::from_micros(1900))
+        .waited(Duration::from_secs(2))
+        .bytes(9);
+    assert_eq!(
+        serde_json::to_string(&record).unwrap(),
+        concat!(
+            r#"{"time":"2026-11-30T11:04:05.000123Z","type":"question.answered","#,
+            r#""principal":{"issuer":"https://login.example.com","subject":"alice","client":"vscode"},"#,
+            r#""server":"booking","session":"5f2a","request":"r1","method":"tools/call","#,
+            r#""target":"book_table","question":{"id":"7","method":"elicitation/create","#,
+            r#""mode":"form","fields":["people","seating"]},"action":"accept","outcome":"ok","#,
+            r#""reason":"client","code":-32000,"status":200,"duration_ms":1,"waited_ms":2000,"bytes":9}"#,
+        )
+    );
+}
+
+#[test]
+fn of_a_url_only_the_host_is_kept() {
+    let asked = Question::new("1", "elicitation/create");
+    let record = Record::question_asked(UNIX_EPOCH)
+        .question(asked.url("https://me:secret@pay.example.com:8443/c/secret?t=secret#secret"));
+    let question = &json(&record)["question"];
+    assert_eq!(question["mode"], "url");
+    assert_eq!(question["host"], "pay.example.com");
+    assert!(!question.to_string().contains("secret"));
+
+    let odd = Question::new("1", "elicitation/create").url("no url at all, secret");
+    assert!(
+        !json(&Record::question_asked(UNIX_EPOCH).question(odd))
+            .to_string()
+            .contains("secret")
+    );
+}
+
+#[test]
+fn of_a_resource_the_query_the_fragment_and_the_user_are_cut_off() {
+    for (uri, kept) in [
+        ("file:///etc/hosts", "file:///etc/hosts"),
+        (
+            "https://u:pw@h.example/a/b?key=1#x",
+            "https://h.example/a/b",
+        ),
+        ("https://h.example/@a#t?x", "https://h.example/@a"),
+        ("https://u@h.example", "https://h.example"),
+        ("memo:today?pw=1", "memo:today"),
+        ("", ""),
+    ] {
+        assert_eq!(
+            json(&Record::call(UNIX_EPOCH).resource(uri))["target"],
+            kept,
+            "{uri}"
+        );
+    }
+}
+
+#[test]
+fn long_texts_are_cut_on_a_character_and_marked() {
+    let exact = "é".repeat(TEXT_MAX / 2);
+    assert_eq!(capped(&exact), exact);
+    let long = "é".repeat(TEXT_MAX);
+    let cut = capped(&long);
+    assert!(
+        cut.len() <= TEXT_MAX && cut.len() > TEXT_MAX - 6,
+        "{}",
+        cut.len()
+    );
+    assert!(cut.ends_with("é…"));
+}
+
+#[test]
+fn a_form_with_very_many_fields_names_the_first_ones() {
+    let names: Vec<String> = (0..1000).map(|n| format!("f{n}")).collect();
+    let form = Question::new("1", "elicitation/create").form(names.iter().map(String::as_str));
+    let fields = json(&Record::question_asked(UNIX_EPOCH).question(form))["question"]["fields"]
+        .as_array()
+        .unwrap()
+        .clone();
+    assert_eq!(fields.len(), NAMES_MAX + 1);
+    assert_eq!(fields[NAMES_MAX], "…");
+}
+
+#[test]
+fn a_time_that_no_calendar_has_is_written_as_the_epoch() {
+    let odd = UNIX_EPOCH + Duration::from_secs(1 << 50);
+    assert_eq!(
+        json(&Record::call(odd))["time"],
+        "1970-01-01T00:00:00.000000Z"
+    );
+}

@@ -1,0 +1,55 @@
+//! The behaviours of Contraflow, from outside: real sockets, the real binary, one module a promise.
+//!
+//! Every test starts a gateway process of its own with a configuration of its own, puts scripted
+//! servers behind it and plays the clients itself. The support below knows nothing of the crate's
+//! insides: what a test says is what a user would see.
+//!
+//! # Invariants
+//! - Nothing leaves loopback, every port is 0, every wait is for a condition and has a deadline.
+//! - "Nothing arrived" is never shown by waiting: a later message on the same road is the fence.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "a test that can't go on says so by a panic, in its support too"
+)]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests drive the clock and their own tasks"
+)]
+
+mod support;
+
+mod answers;
+mod audit;
+mod auth;
+mod batch;
+mod bodies;
+mod cancellation;
+mod caps;
+mod challenges;
+mod demo;
+mod fidelity;
+mod garbage;
+mod hosts;
+mod ids;
+mod limits;
+mod load;
+mod notices;
+mod questions;
+mod rehearsal;
+mod sdk;
+mod secrets;
+mod session_ends;
+mod sessions;
+mod shutdown;
+mod startup;
+mod tidy;
+mod tokens;
+mod transport;
+mod unanswerable;
+mod upstream_faults;
+mod versions;

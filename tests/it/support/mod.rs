@@ -1,0 +1,47 @@
+//! What the behaviours are told with: a gateway process, a scripted server, a raw client.
+
+pub(crate) mod client;
+pub(crate) mod gateway;
+mod habits;
+pub(crate) mod json;
+mod script;
+pub(crate) mod server;
+pub(crate) mod token;
+
+use std::future::Future;
+use std::time::Duration;
+
+pub(crate) use client::{Client, Reply, Session};
+pub(crate) use gateway::{Gateway, Setup};
+pub(crate) use server::{Server, Stream};
+
+/// How long anything that must happen may take. Generous: it decides nothing, it only ends a test
+/// that would hang.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
+
+/// Waits for `future`, and says what was awaited when it does not come.
+pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, future)
+        .await
+        .unwrap_or_else(|_| panic!("waited {PATIENCE:?} for {what}"))
+}
+
+/// A gateway with the scripted server behind it as `alpha`, and nothing else configured.
+pub(crate) async fn pair() -> (Server, Gateway) {
+    let server = Server::start().await;
+    let gateway = Setup::new().server("alpha", &server).start().await;
+    (server, gateway)
+}
+
+/// The same, and a session at `alpha` that declared every capability.
+pub(crate) async fn triple() -> (Server, Gateway, Session) {
+    let (server, gateway) = pair().await;
+    let session = Client::new(&gateway, "alpha").open(EVERYTHING).await;
+    (server, gateway, session)
+}
+
+/// Client capabilities that allow every question.
+pub(crate) const EVERYTHING: &str =
+    r#"{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{"listChanged":true}}"#;
+/// Client capabilities that allow none.
+pub(crate) const NOTHING: &str = "{}";
