@@ -219,7 +219,8 @@ async function earlyRotation() {
 }
 
 function nothingLeaked() {
-  check('only accepted requests reached a server', seen.filter((request) => request.endsWith(initialize)).length === accepted, `${seen.length} requests, ${accepted} accepted`);
+  const forwarded = initialize.slice(initialize.indexOf('"method"')); // the id is the gateway's own
+  check('only accepted requests reached a server', seen.length === accepted && seen.every((request) => request.endsWith(forwarded)), `${seen.length} requests, ${accepted} accepted`);
   const leaked = seen.filter((request) => /authorization|x-api-key|eyJ/i.test(request) || request.includes(API_KEY));
   check('no credential reached a server', leaked.length === 0, leaked[0]?.slice(0, 300));
 }

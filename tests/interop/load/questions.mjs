@@ -4,14 +4,14 @@
 // them in random order. Both sides check: the client that a question carries its own tag, the server that an answer
 // carries the question's token and the tag of the session that was asked.
 //
-// Usage: node load/questions.mjs      SESSIONS, QUESTIONS and SECONDS change the size and the time limit.
+// Usage: node load/questions.mjs      SESSIONS, QUESTIONS and LIMIT_SECONDS change the size and the time limit.
 // Through the gateway when CONTRAFLOW_BIN is set, directly otherwise. Ends with `N passed, N failed`.
 import { Agent, request } from 'node:http';
 import { HERE, RUN, startGateway, startServer, stopAll } from '../judge/processes.mjs';
 
 const SESSIONS = Number(process.env.SESSIONS ?? 200);
 const QUESTIONS = Number(process.env.QUESTIONS ?? 50);
-const SECONDS = Number(process.env.SECONDS ?? 120);
+const SECONDS = Number(process.env.LIMIT_SECONDS ?? 120);
 const VERSION = '2025-11-25';
 
 /** Streams hold their connection for the whole run; short requests share a bounded number. */
