@@ -7,7 +7,7 @@
 //!
 //! # Invariants
 //! - A question keeps its key for the life of the call, and a key is never used for another.
-//! - Each question that came in leaves as exactly one [`Output::Answer`] or [`Output::Refuse`],
+//! - Each question that came in leaves as exactly one [`Output::Answer`], [`Output::Dismiss`] or [`Output::Refuse`],
 //!   unless the server withdrew it.
 //! - Nothing comes out after the outcome.
 //! - Of two retries of one round one wins: the other finds the round consumed.
@@ -94,6 +94,8 @@ pub enum Output {
     Done(Bytes),
     /// The server gets this result (JSON text) as the answer to the question.
     Answer(QuestionId, String),
+    /// The server gets `cancel` as the answer to its elicitation: nobody is there.
+    Dismiss(QuestionId),
     /// The server gets an error as the answer to the question.
     Refuse(QuestionId, i32, &'static str),
     /// The call is cancelled at the server. It comes before the answers to its questions, so that
@@ -404,7 +406,7 @@ fn consumed() -> Rejected {
 /// What a server is told when nobody is there to answer.
 fn absent(id: QuestionId, method: &str) -> Output {
     match method {
-        "elicitation/create" => Output::Answer(id, r#"{"action":"cancel"}"#.to_owned()),
+        "elicitation/create" => Output::Dismiss(id),
         "sampling/createMessage" => Output::Refuse(id, -1, "user rejected the sampling request"),
         _ => Output::Refuse(id, -32603, "the client did not answer"),
     }
