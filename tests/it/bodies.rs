@@ -24,9 +24,12 @@ async fn the_cap_counts_bytes() {
     assert_eq!(fits.status, 200);
     assert!(json::text_of(&fits.next().await).len() > limit - 200);
     for size in [limit + 1, 2 * limit] {
-        let mut reply = session.post(sized(size)).await;
-        assert_eq!(reply.status, 413, "{size}");
-        assert!(reply.json().await["error"]["code"].is_i64());
+        for way in [Way::Length, Way::Chunks] {
+            assert_eq!(
+                write_then_read(&gateway, &session, &sized(size), way).await,
+                413
+            );
+        }
     }
     session.works().await;
     assert_eq!(server.seen_method("tools/call").len(), 2);

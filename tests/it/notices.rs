@@ -77,6 +77,31 @@ async fn from_the_client() {
     }
 }
 
+/// Two calls run, each says something of its own: it comes on its own stream, not on a sibling's.
+#[tokio::test]
+async fn two_calls_with_notices_of_their_own() {
+    let (server, _gateway, session) = triple().await;
+    let first = session.start(json::call("1", "first", "{}"));
+    let first_up = server.called("first").await.stream();
+    let mut first = first.await.unwrap();
+    let second = session.start(json::call("2", "second", "{}"));
+    let second_up = server.called("second").await.stream();
+    let mut second = second.await.unwrap();
+    for (up, own) in [(&second_up, "second"), (&first_up, "first")] {
+        up.send(&json::notice(
+            "notifications/message",
+            &format!(r#"{{"data":"{own}"}}"#),
+        ))
+        .await;
+    }
+    assert_eq!(first.json().await["params"]["data"], "first");
+    assert_eq!(second.json().await["params"]["data"], "second");
+    first_up.result("{}").await;
+    second_up.result("{}").await;
+    assert_eq!(first.json().await["id"], 1);
+    assert_eq!(second.json().await["id"], 2);
+}
+
 /// F7, F9: tokens of every type come back as they were; progress comes in order, then the result.
 #[tokio::test]
 async fn progress_with_the_token_of_the_client() {
@@ -106,6 +131,31 @@ async fn progress_with_the_token_of_the_client() {
         for step in 1..=3 {
             assert_eq!(reply.next().await, progress(token, step));
         }
+        assert_eq!(reply.json().await["id"], 1);
+    }
+}
+
+/// F7: the server spells the token in its own way, as a serializer does: it is still that token.
+#[tokio::test]
+async fn progress_with_the_token_in_another_spelling() {
+    let (server, _gateway, session) = triple().await;
+    for (token, other) in [
+        (r#""\u00fc""#, "\"ü\""),
+        ("\"ü\"", r#""\u00fc""#),
+        (r#""a\/b""#, r#""a/b""#),
+    ] {
+        let params = format!(r#"{{"name":"slow","_meta":{{"progressToken":{token}}}}}"#);
+        let call = session.start(json::request("1", "tools/call", &params));
+        let stream = server.called("slow").await.stream();
+        let mut reply = call.await.unwrap();
+        stream.send(&progress(other, 1)).await;
+        stream.result("{}").await;
+        let seen = reply.json().await;
+        assert_eq!(
+            seen["params"]["progressToken"],
+            json::parse(token),
+            "{token}: {seen}"
+        );
         assert_eq!(reply.json().await["id"], 1);
     }
 }

@@ -236,17 +236,20 @@ async fn the_call_that_caused_it_and_no_other() {
     let first_up = server.called("first").await.stream();
     let second_up = server.called("second").await.stream();
     let (mut first, mut second) = (first.await.unwrap(), second.await.unwrap());
-    first_up.send(&json::request("1", "ping", "{}")).await;
-    let question = first.question("ping").await;
-    session.answer(&question, "{}").await;
-    server.answer_to("1").await;
-    // The fences: the next thing on the other two roads is this, so the question was not there.
-    second_up.result("{}").await;
-    assert_eq!(second.json().await["id"], 2);
+    // Each of the two calls asks, so that neither "the oldest" nor "the newest" would do.
+    for (up, reply, id) in [(&first_up, &mut first, "1"), (&second_up, &mut second, "2")] {
+        up.send(&json::request(id, "ping", "{}")).await;
+        let question = reply.question("ping").await;
+        session.answer(&question, "{}").await;
+        server.answer_to(id).await;
+    }
+    // The fences: the next thing on every road is this, so nothing else was there.
     listening_up
         .send(&json::notice("notifications/tools/list_changed", "{}"))
         .await;
     assert!(listening.next().await.contains("list_changed"));
+    second_up.result("{}").await;
+    assert_eq!(second.json().await["id"], 2);
     first_up.result("{}").await;
     assert_eq!(first.json().await["id"], 1);
 }

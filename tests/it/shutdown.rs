@@ -92,14 +92,34 @@ async fn endless_calls_do_not_hold_it() {
     held.abandoned().await;
 }
 
-/// Nobody is there: it ends at once, and a second signal changes nothing.
+/// Nobody is there: it ends at once.
 #[tokio::test]
 async fn idle() {
     let (_server, mut gateway) = crate::support::pair().await;
     gateway.terminate().await;
-    gateway.terminate().await;
     assert_eq!(gateway.exit().await.code(), Some(0));
     assert_eq!(gateway.audit().pop().unwrap()["type"], "gateway.stopped");
+}
+
+/// Whoever signals twice does not want to wait for the calls: it ends, and says that it was not clean.
+#[tokio::test]
+async fn a_second_signal() {
+    let server = Server::start().await;
+    let timeouts = "timeouts: { shutdown: 10m }";
+    let mut gateway = Setup::new()
+        .server("alpha", &server)
+        .yaml(timeouts)
+        .start()
+        .await;
+    let session = Client::new(&gateway, "alpha").open(NOTHING).await;
+    let mut listening = session.listen().await;
+    let call = session.start(json::call("1", "slow", "{}"));
+    let _held = server.called("slow").await;
+    gateway.terminate().await;
+    while listening.maybe_next().await.is_some() {}
+    gateway.terminate().await;
+    assert_eq!(gateway.exit().await.code(), Some(1));
+    assert!(call.await.is_err(), "no answer came");
 }
 
 /// New sessions are refused while old calls end; `readyz` sends the balancer elsewhere.
