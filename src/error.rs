@@ -13,6 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::json;
 
+use crate::protocol::client_modern::{ReadError, Rejected, VERSION};
 use crate::protocol::message::{self, Malformed};
 
 /// Why a request is not answered by its server.
@@ -104,9 +105,24 @@ pub enum Error {
     /// The session ended while the request was in flight.
     #[error("the session ended while the request was in flight")]
     SessionEnded,
+    /// A modern client posted a response: its revision has none.
+    #[error("this protocol version has no responses from clients")]
+    ResponsePosted,
+    /// A modern request is not as its revision demands.
+    #[error(transparent)]
+    Modern(#[from] Rejected),
     /// The client cancelled the request.
     #[error("the request was cancelled")]
     Cancelled,
+}
+
+impl From<ReadError> for Error {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Rejected(rejected) => Self::Modern(rejected),
+            ReadError::Malformed(malformed) => Self::Malformed(malformed),
+        }
+    }
 }
 
 impl Error {
@@ -141,6 +157,8 @@ impl Error {
             Self::ServerLimited(_) => "upstream_limited",
             Self::Credentials => "upstream_credentials",
             Self::SessionEnded => "session_lost",
+            Self::ResponsePosted => "response_posted",
+            Self::Modern(rejected) => rejected.reason(),
             Self::Cancelled => "cancelled",
         }
     }
@@ -156,6 +174,7 @@ impl Error {
             Self::Limited { .. } | Self::ServerLimited(_) => -31004,
             Self::Capacity(_) | Self::ShuttingDown | Self::AuditFull => -31006,
             Self::Misbehaved(_) | Self::Broken => -32603,
+            Self::Modern(rejected) => rejected.code(),
             Self::Cancelled => -32800,
             _ => -32600,
         }
@@ -167,6 +186,7 @@ impl Error {
             Self::Host(_) | Self::Origin(_) => 403,
             Self::NoSuchPath | Self::UnknownServer | Self::UnknownSession | Self::Forgotten => 404,
             Self::NotAcceptable => 406,
+            Self::Modern(rejected) => rejected.status(),
             Self::TooLarge(_) => 413,
             Self::MediaType => 415,
             Self::Incomplete => 408,
@@ -174,6 +194,7 @@ impl Error {
             | Self::Malformed(_)
             | Self::Batch
             | Self::Version(_)
+            | Self::ResponsePosted
             | Self::DuplicateId => 400,
             _ => 200,
         }
@@ -218,6 +239,19 @@ impl Error {
     /// The JSON-RPC error response. `id` is JSON text; `server` is named where it is known.
     pub fn body(&self, id: Option<&str>, server: Option<&str>) -> Bytes {
         let mut data = json!({ "source": "gateway", "reason": self.reason() });
+        if let Self::Modern(rejected) = self {
+            match rejected {
+                Rejected::Version(requested) => {
+                    data = json!({ "supported": [VERSION], "requested": requested });
+                }
+                Rejected::Capability(required) => {
+                    let required: serde_json::Value =
+                        serde_json::from_str(required).unwrap_or_default();
+                    data = json!({ "requiredCapabilities": required });
+                }
+                _ => {}
+            }
+        }
         if let Some(data) = data.as_object_mut() {
             if let Some(server) = server {
                 data.insert("upstream".to_owned(), json!(server));

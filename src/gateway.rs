@@ -11,6 +11,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::auth::Authenticator;
 use crate::config::Config;
+use crate::error::Error;
 use crate::http::{Front, listener};
 use crate::relay::Relay;
 use crate::telemetry::audit::{Audit, AuditError, Record};
@@ -44,9 +45,12 @@ pub enum StartError {
     /// The audit log can't be written.
     #[error("the audit log can't be used")]
     Audit(#[from] AuditError),
-    /// The system's certificate store can't be read.
-    #[error("the system's certificates can't be read")]
+    /// TLS towards servers can't be set up.
+    #[error("TLS can't be set up")]
     Certificates(#[from] rustls::Error),
+    /// The relay can't be made.
+    #[error(transparent)]
+    Relay(#[from] Error),
 }
 
 impl Gateway {

@@ -10,7 +10,7 @@ use http::{HeaderValue, StatusCode};
 use super::reply;
 
 const HEADERS: HeaderValue = HeaderValue::from_static(
-    "accept, authorization, content-type, last-event-id, mcp-protocol-version, mcp-session-id, x-api-key",
+    "accept, authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, mcp-session-id, x-api-key",
 );
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE, OPTIONS");
 const EXPOSED: HeaderValue =

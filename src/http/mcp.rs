@@ -16,6 +16,7 @@ use super::{Front, cors, reply, today};
 use crate::auth::{Denied, Principal};
 use crate::config::{LimitAnswer, ServerName};
 use crate::error::Error;
+use crate::protocol::client_modern;
 use crate::protocol::version::SESSION_HEADER;
 use crate::relay::SessionId;
 use crate::telemetry::audit::{Outcome, Record};
@@ -79,6 +80,10 @@ impl Front {
         };
         if !matches!(method, Method::POST | Method::GET | Method::DELETE) {
             return reply::not_allowed("GET, POST, DELETE, OPTIONS");
+        }
+        // A modern endpoint takes POST alone (2026-07-28 transports/streamable-http).
+        if method != Method::POST && client_modern::names_modern(&headers) {
+            return reply::not_allowed("POST, OPTIONS");
         }
         let identity = match self.0.auth.authenticate(server, &headers, today()).await {
             Ok(identity) => identity,

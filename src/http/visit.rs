@@ -16,7 +16,8 @@ use crate::auth::Identity;
 use crate::config::ServerName;
 use crate::error::Error;
 use crate::protocol::client_legacy::{Accept, Posted, is_json, version_fits};
-use crate::protocol::message::{self, Message};
+use crate::protocol::client_modern::{self, Request};
+use crate::protocol::message::{self, Kind, Message};
 use crate::protocol::version::SESSION_HEADER;
 use crate::relay::batch::Member;
 use crate::relay::{Answer, Ending, LiveSession, SessionId};
@@ -44,9 +45,16 @@ impl Visit<'_> {
             return Ok(self.take_all(&bytes, accept).await?);
         }
         let message = Message::parse(&bytes)?;
+        let modern = client_modern::is_modern(&message)
+            || (client_modern::names_modern(&self.headers) && message.method() != "initialize");
         let id = message.id().map(str::to_owned);
         let method = Some(message.method().to_owned()).filter(|it| !it.is_empty());
-        self.take(message, accept).await.map_err(|error| Refused {
+        let taken = if modern {
+            self.take_modern(&message).await
+        } else {
+            self.take(message, accept).await
+        };
+        taken.map_err(|error| Refused {
             error,
             id,
             method,
@@ -113,6 +121,24 @@ impl Visit<'_> {
                     .await?
             }
         };
+        Ok(self.respond(answer, None))
+    }
+
+    /// Takes one message of a modern client.
+    async fn take_modern(&self, message: &Message) -> Result<Response, Error> {
+        match message.kind() {
+            Kind::Request => {}
+            // Cancelling is closing the stream; there is nothing that a notification could say.
+            Kind::Notification => return Ok(reply::empty(StatusCode::ACCEPTED)),
+            Kind::Result | Kind::Error => return Err(Error::ResponsePosted),
+        }
+        let request = Request::read(message, &self.headers)?;
+        let relay = &self.front.0.relay;
+        let principal = &self.identity.principal;
+        let admission = relay.limiter().admit(self.server, principal)?;
+        let answer = relay
+            .modern(self.server, principal, message, &request, admission)
+            .await?;
         Ok(self.respond(answer, None))
     }
 

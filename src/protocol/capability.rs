@@ -4,7 +4,7 @@ use super::message::Message;
 use super::object::{is_object, members, text};
 
 /// The interactive capabilities of a client, as its `initialize` declared them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "four independent facts, as the wire has them"

@@ -79,6 +79,41 @@ pub enum Rejected {
     Answer(String),
 }
 
+impl Rejected {
+    /// The HTTP status (2026-07-28 transports/streamable-http, "Server Validation").
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::Header(_) | Self::Version(_) | Self::Params(_) | Self::Capability(_) => 400,
+            Self::Method => 404,
+            Self::State(..) | Self::Answer(_) => 200,
+        }
+    }
+
+    /// The JSON-RPC code (2026-07-28 basic/index, "Error Codes").
+    pub fn code(&self) -> i32 {
+        match self {
+            Self::Header(_) => -32020,
+            Self::Capability(_) => -32021,
+            Self::Version(_) => -32022,
+            Self::Method => -32601,
+            Self::Params(_) | Self::State(..) | Self::Answer(_) => -32602,
+        }
+    }
+
+    /// A short word for records and `data.reason`.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Header(_) => "header_mismatch",
+            Self::Version(_) => "unsupported_version",
+            Self::Params(_) => "invalid_params",
+            Self::Method => "method_not_found",
+            Self::Capability(_) => "capability_missing",
+            Self::State(reason, _) => reason,
+            Self::Answer(_) => "invalid_answer",
+        }
+    }
+}
+
 /// Whether a message says of itself that it is modern.
 pub fn is_modern(message: &Message) -> bool {
     // Cheap first: nearly every message of a legacy client ends here.

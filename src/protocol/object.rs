@@ -43,6 +43,17 @@ pub fn elements(raw: &str, most: usize) -> Result<Vec<&str>, serde_json::Error> 
     Ok(found)
 }
 
+/// All members of the JSON object `raw`: each name as JSON text, and its raw value, in their order.
+///
+/// # Errors
+/// When `raw` is no object.
+pub fn all_members(raw: &str) -> Result<Vec<(String, &str)>, serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_str(raw);
+    let found = deserializer.deserialize_map(AllMembers)?;
+    deserializer.end()?;
+    Ok(found)
+}
+
 /// The text of a JSON string, unescaped; `None` when `raw` is something else.
 pub fn text(raw: &str) -> Option<Cow<'_, str>> {
     if let Some(plain) = raw
@@ -88,6 +99,24 @@ impl<'de, const N: usize> Visitor<'de> for Members<'_, N> {
                 )));
             }
             *slot = Some(map.next_value::<&RawValue>()?.get());
+        }
+        Ok(found)
+    }
+}
+
+struct AllMembers;
+
+impl<'de> Visitor<'de> for AllMembers {
+    type Value = Vec<(String, &'de str)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut found = Vec::new();
+        while let Some(name) = map.next_key::<&RawValue>()? {
+            found.push((name.get().to_owned(), map.next_value::<&RawValue>()?.get()));
         }
         Ok(found)
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::mpsc::error::TrySendError;
 
-use super::session::LiveSession;
+use super::session::{Face, LiveSession};
 use crate::protocol::message::Message;
 use crate::protocol::session::{LegId, QuestionId};
 
@@ -62,7 +62,7 @@ impl LiveSession {
                 if item.asks().is_some_and(|id| !state.talk.is_open(id)) {
                     return;
                 }
-                match state.streams.route(cause) {
+                match state.streams.route(cause, self.face()) {
                     Some(pipe) => pipe,
                     None => return state.streams.hold(item),
                 }
@@ -99,7 +99,7 @@ impl LiveSession {
             if over || matches!(item, Item::Outcome(_) | Item::Progress(_)) {
                 continue;
             }
-            let item = match state.streams.route(None) {
+            let item = match state.streams.route(None, self.face()) {
                 Some(pipe) => match pipe.try_send(item) {
                     Ok(()) => continue,
                     Err(full) => full.into_inner(),
@@ -129,6 +129,12 @@ impl LiveSession {
                     self.deliver(cause, Item::Progress(bytes)).await;
                 }
             }
+            "notifications/message" if self.face() == Face::Modern => {
+                if self.state().streams.is_clear(cause) {
+                    self.deliver(cause, Item::Notice(bytes)).await;
+                }
+            }
+            _ if self.face() == Face::Modern => self.tell_listeners(notice),
             _ => self.deliver(cause, Item::Notice(bytes)).await,
         }
     }

@@ -137,6 +137,9 @@ impl LiveSession {
 
 impl Exchange {
     async fn run(mut self) {
+        if !self.sink.is_waiting() {
+            self.sink.open(&self.session, self.leg);
+        }
         let end = self.relay().await;
         let cancelled = {
             let mut state = self.session.state();

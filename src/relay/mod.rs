@@ -17,6 +17,7 @@ mod deliver;
 mod exchange;
 mod greet;
 mod inbound;
+mod modern;
 mod open;
 mod pipe;
 mod question;
@@ -74,6 +75,12 @@ pub(crate) struct Shared {
     calls: TaskTracker,
     /// Everything else that runs.
     tasks: TaskTracker,
+    /// Sessions of clients that hold none.
+    pool: modern::pool::Pool,
+    /// Calls whose clients are away.
+    lot: modern::lot::Lot,
+    /// Seals what such clients hold.
+    seal: modern::seal::Seal,
     /// How many sessions may be ending at their servers at once.
     partings: Semaphore,
     /// Set when the gateway ends: nothing new begins.
@@ -87,13 +94,17 @@ impl Relay {
     /// A relay to the configured servers.
     ///
     /// # Errors
-    /// When the system's certificate store can't be read.
-    pub fn new(config: Arc<Config>, audit: Audit) -> Result<Self, rustls::Error> {
+    /// When TLS can't be set up, or the system gives no randomness.
+    pub fn new(config: Arc<Config>, audit: Audit) -> Result<Self, Error> {
         let servers = config
             .servers
             .iter()
-            .map(|(name, server)| Ok((name.clone(), Arc::new(HttpServer::new(server, &config)?))))
-            .collect::<Result<_, rustls::Error>>()?;
+            .map(|(name, server)| {
+                let server = HttpServer::new(server, &config)
+                    .map_err(|error| Error::Capacity(error.to_string().into()))?;
+                Ok((name.clone(), Arc::new(server)))
+            })
+            .collect::<Result<_, Error>>()?;
         let limiter = Limiter::new(&config);
         Ok(Self(Arc::new(Shared {
             config,
@@ -103,6 +114,9 @@ impl Relay {
             audit,
             calls: TaskTracker::new(),
             tasks: TaskTracker::new(),
+            pool: modern::pool::Pool::default(),
+            lot: modern::lot::Lot::default(),
+            seal: modern::seal::Seal::new()?,
             partings: Semaphore::new(PARTINGS),
             ending: CancellationToken::new(),
         })))
@@ -180,6 +194,8 @@ impl Relay {
                 .is_some()
             {
                 shared.limiter.sweep();
+                shared.pool.sweep();
+                shared.lot.sweep(now());
                 shared.end_idle(now());
             }
         });

@@ -1,16 +1,19 @@
-//! Opens a session: offers the client's `initialize` to the server and answers the server's choice.
+//! Opens a session: offers an `initialize` to the server and takes the server's choice.
 //!
-//! The negotiation is relayed, not made: version and capabilities reach the server as the client
-//! declared them, so that old servers and clients adapt to each other by themselves.
+//! For a legacy client the negotiation is relayed, not made: version and capabilities reach the server
+//! as the client declared them, so that old servers and clients adapt to each other by themselves. For
+//! modern clients, who hold no sessions, the gateway opens one in its own name ([`super::modern`]).
 
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use bytes::Bytes;
+
 use super::greet::greet;
 use super::inbound::Inbound;
-use super::session::{LiveSession, Opened, SessionId};
+use super::session::{Face, LiveSession, Opened, SessionId};
 use super::teardown::Ending;
-use super::{Answer, Relay, now, today};
+use super::{Answer, Relay, Shared, now, today};
 use crate::auth::Principal;
 use crate::config::ServerName;
 use crate::error::Error;
@@ -20,6 +23,14 @@ use crate::protocol::message::Message;
 use crate::protocol::session::Session;
 use crate::telemetry::audit::{Outcome, Record};
 use crate::upstream::http::Wire;
+
+/// What became of an `initialize`.
+pub(super) struct Established {
+    /// The session; none when the server refused.
+    pub(super) session: Option<Arc<LiveSession>>,
+    /// The server's response, for the request's id.
+    pub(super) response: Bytes,
+}
 
 impl Relay {
     /// Opens a session for a client. Its id goes into the header of the answer; when the server
@@ -35,10 +46,31 @@ impl Relay {
         accept: Accept,
     ) -> Result<(Answer, Option<SessionId>), Error> {
         let shared = &self.0;
-        if shared.ending.is_cancelled() {
+        let Established { session, response } = shared
+            .establish(server, principal, request, Face::Legacy)
+            .await?;
+        let answer = if accept.json {
+            Answer::Json(200, response)
+        } else {
+            Answer::one_event(&response)
+        };
+        Ok((answer, session.map(|session| session.id().clone())))
+    }
+}
+
+impl Shared {
+    /// Opens a session at a server, with this `initialize`.
+    pub(super) async fn establish(
+        self: &Arc<Self>,
+        server: &ServerName,
+        principal: &Principal,
+        request: &Message,
+        face: Face,
+    ) -> Result<Established, Error> {
+        if self.ending.is_cancelled() {
             return Err(Error::ShuttingDown);
         }
-        let upstream = shared
+        let upstream = self
             .servers
             .get(server)
             .map(Arc::clone)
@@ -53,9 +85,13 @@ impl Relay {
         } else {
             principal.clone()
         };
-        let _admission = shared.limiter.admit(server, &principal)?;
-        let slot = shared.limiter.session(&principal)?;
-        let audit = shared.audit.reserve().await.map_err(|_| Error::AuditFull)?;
+        let _admission = match face {
+            Face::Legacy => Some(self.limiter.admit(server, &principal)?),
+            // The request that needs the session was admitted itself.
+            Face::Modern => None,
+        };
+        let slot = self.limiter.session(&principal)?;
+        let audit = self.audit.reserve().await.map_err(|_| Error::AuditFull)?;
         let record = |kind: fn(SystemTime) -> Record| {
             kind(today())
                 .principal(&principal)
@@ -72,18 +108,16 @@ impl Relay {
             }
         };
         let response = greeting.response(request.id().unwrap_or("null"));
-        let answer = if accept.json {
-            Answer::Json(200, response)
-        } else {
-            Answer::one_event(&response)
-        };
         let Some(version) = greeting.version else {
             audit.write(
                 record(Record::call)
                     .outcome(Outcome::Error)
                     .reason("refused_by_server"),
             );
-            return Ok((answer, None));
+            return Ok(Established {
+                session: None,
+                response,
+            });
         };
         let opened = Opened {
             id: id.clone(),
@@ -95,17 +129,18 @@ impl Relay {
             },
             version,
             talk: Session::new(capabilities),
+            face,
             slot,
         };
-        let session = LiveSession::new(opened, Arc::clone(shared));
-        shared.sessions.insert(id.clone(), Arc::clone(&session));
+        let session = LiveSession::new(opened, Arc::clone(self));
+        self.sessions.insert(id, Arc::clone(&session));
         audit.write(
             record(Record::session_opened)
                 .session(session.tag())
                 .outcome(Outcome::Ok),
         );
         tracing::info!(session = session.tag(), %server, %principal, version = %session.version(), "session opened");
-        if shared.ending.is_cancelled() {
+        if self.ending.is_cancelled() {
             session.end(Ending::Shutdown).await;
             return Err(Error::ShuttingDown);
         }
@@ -115,6 +150,9 @@ impl Relay {
                 Inbound::Unreadable(id) => session.refuse_unreadable(&id).await,
             }
         }
-        Ok((answer, Some(id)))
+        Ok(Established {
+            session: Some(session),
+            response,
+        })
     }
 }

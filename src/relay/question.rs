@@ -12,7 +12,7 @@ use bytes::Bytes;
 use tokio::task::AbortHandle;
 
 use super::deliver::Item;
-use super::session::LiveSession;
+use super::session::{Face, LiveSession};
 use super::{Answer, now};
 use crate::error::Error;
 use crate::limit::QuestionSlot;
@@ -27,6 +27,15 @@ pub(super) struct Pending {
     summary: Summary,
     clock: Option<AbortHandle>,
     _slot: QuestionSlot,
+}
+
+/// How the gateway answers a question by itself.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Settlement {
+    /// The elicitation is cancelled.
+    Dismissed,
+    /// An error with this code and text.
+    Refused(i32, &'static str),
 }
 
 /// Why a question ended without an answer of its client.
@@ -49,6 +58,11 @@ impl LiveSession {
             let text = "the gateway can't record the question";
             return self.refuse(question, -31006, "audit_full", text).await;
         };
+        if self.face() == Face::Modern && self.state().streams.route(cause, Face::Modern).is_none()
+        {
+            let text = "no request that could be answered with a question is in progress";
+            return self.refuse(question, -32602, "no_call", text).await;
+        }
         let Some(place) = self.shared.limiter.question(self.principal()) else {
             return self
                 .refuse(
@@ -191,12 +205,48 @@ impl LiveSession {
     /// Waits with a question, and ends it when its time is over.
     async fn watch(self: Arc<Self>, id: QuestionId) {
         let times = &self.shared.config.timeouts;
+        if self.face() == Face::Modern {
+            // The parked call keeps the time; should its task have died, the question still ends.
+            tokio::time::sleep(times.question * 2).await;
+            return self.give_up(id, Unanswered::Timeout).await;
+        }
         tokio::time::sleep(times.stream.min(times.question)).await;
         if self.state().streams.drop_question(id) {
             return self.give_up(id, Unanswered::NoStream).await;
         }
         tokio::time::sleep(times.question.saturating_sub(times.stream)).await;
         self.give_up(id, Unanswered::Timeout).await;
+    }
+
+    /// Ends a question whose client is not there to answer it. The gateway answers.
+    pub(super) async fn settle(self: &Arc<Self>, id: QuestionId, settlement: Settlement) {
+        let taken = {
+            let mut state = self.state();
+            let taken = state.talk.give_up(now(), id);
+            taken.and_then(|question| Some((question, state.pending.remove(&id)?)))
+        };
+        let Some((question, pending)) = taken else {
+            return;
+        };
+        pending.stop_clock();
+        let (answer, outcome, reason) = match settlement {
+            Settlement::Dismissed => (
+                message::result(&question.server_id, r#"{"action":"cancel"}"#),
+                Outcome::Timeout,
+                "nobody_came_back",
+            ),
+            Settlement::Refused(code, text) => {
+                let data = serde_json::json!({ "source": "gateway" });
+                let answer = message::error(Some(&question.server_id), code, text, Some(&data));
+                (answer, Outcome::Refused, "not_answerable")
+            }
+        };
+        self.tell_unanswered(answer).await;
+        let record = about(self, Record::question_answered, &question, &pending)
+            .outcome(outcome)
+            .reason(reason)
+            .waited(now().saturating_duration_since(question.asked));
+        self.shared.audit.write(record).await;
     }
 
     async fn give_up(self: &Arc<Self>, id: QuestionId, why: Unanswered) {

@@ -14,6 +14,7 @@ use tokio::sync::mpsc::channel;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
+use super::modern::listen::Listens;
 use super::question::Pending;
 use super::streams::{PIPE, Streams};
 use super::teardown::Ending;
@@ -22,6 +23,7 @@ use crate::auth::Principal;
 use crate::error::Error;
 use crate::limit::SessionSlot;
 use crate::protocol::client_legacy::Posted;
+use crate::protocol::client_modern::Level;
 use crate::protocol::message::Message;
 use crate::protocol::session::{LegId, QuestionId, Session};
 use crate::protocol::version::Version;
@@ -45,6 +47,8 @@ pub struct LiveSession {
     pub(super) state: Mutex<State>,
     /// Set when the session ends; every task of it stops.
     pub(super) ended: CancellationToken,
+    face: Face,
+    listens: Listens,
     /// How many of our own answers may be on their way to the server at once.
     pub(super) replies: Arc<Semaphore>,
     _slot: SessionSlot,
@@ -68,6 +72,8 @@ pub(super) struct State {
     last_seen: Instant,
     /// The client has said that it is ready, and the server's standalone stream is being read.
     listening: bool,
+    /// What the server was told to log, on behalf of modern clients.
+    level: Option<Level>,
 }
 
 /// What a new session is made of.
@@ -78,7 +84,17 @@ pub(super) struct Opened {
     pub(super) wire: Wire,
     pub(super) version: Version,
     pub(super) talk: Session,
+    pub(super) face: Face,
     pub(super) slot: SessionSlot,
+}
+
+/// Who a session is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Face {
+    /// A legacy client, who holds it.
+    Legacy,
+    /// Modern clients, for whom the gateway holds it.
+    Modern,
 }
 
 impl SessionId {
@@ -129,6 +145,7 @@ impl LiveSession {
             cancels: HashMap::new(),
             last_seen: now(),
             listening: false,
+            level: None,
         };
         Arc::new(Self {
             tag: SessionId::tag(opened.id.as_bytes()),
@@ -140,6 +157,8 @@ impl LiveSession {
             shared,
             state: Mutex::new(state),
             ended: CancellationToken::new(),
+            face: opened.face,
+            listens: Listens::default(),
             replies: Arc::new(Semaphore::new(REPLIES)),
             _slot: opened.slot,
         })
@@ -163,6 +182,16 @@ impl LiveSession {
     /// The negotiated version.
     pub fn version(&self) -> &Version {
         &self.version
+    }
+
+    /// Who it is for.
+    pub(super) fn face(&self) -> Face {
+        self.face
+    }
+
+    /// Who listens for changes.
+    pub(super) fn listens(&self) -> &Listens {
+        &self.listens
     }
 
     /// The server it is with.
@@ -192,7 +221,7 @@ impl LiveSession {
     /// Whether nobody has used it for this long: nothing came, nothing ran, no stream was open.
     pub(super) fn is_idle(&self, now: Instant, idle: Duration) -> bool {
         let mut state = self.state();
-        if state.talk.is_busy() || state.streams.count() > 0 {
+        if state.talk.is_busy() || state.streams.count() > 0 || self.listens.any() {
             state.last_seen = now;
         }
         now.saturating_duration_since(state.last_seen) >= idle
@@ -268,6 +297,27 @@ impl LiveSession {
             _ => self.tell_server(message.bytes().clone()).await?,
         }
         Ok(Answer::Accepted)
+    }
+
+    /// Sees to it that the server logs at least from this level on. It is the session's: what a
+    /// request does not want is left out on its own stream.
+    pub(super) async fn want_logs(self: &Arc<Self>, level: Level) {
+        {
+            let mut state = self.state();
+            if state.level.is_some_and(|now| now <= level) {
+                return;
+            }
+            state.level = Some(level);
+        }
+        let params = format!(r#"{{"level":"{}"}}"#, level.name());
+        if let Ok(admission) = self
+            .shared
+            .limiter
+            .admit(self.server.name(), &self.principal)
+            && let Err(error) = self.request("logging/setLevel", &params, admission).await
+        {
+            tracing::debug!(session = self.tag, %error, "the server did not take a log level");
+        }
     }
 
     /// Sends the server something that has no answer. What the server thinks of it is logged; only

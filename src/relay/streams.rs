@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use tokio::sync::mpsc::Sender;
 
 use super::deliver::Item;
+use super::session::Face;
 use crate::protocol::session::{LegId, QuestionId};
 
 /// Where messages are put for a client to read.
@@ -65,17 +66,28 @@ impl Streams {
     }
 
     /// Where a message goes: the stream of the call that caused it; else the newest standalone
-    /// stream; else the newest stream of any call, which reaches the same client.
-    pub(crate) fn route(&mut self, cause: Option<LegId>) -> Option<Pipe> {
+    /// stream; else the newest stream of any call, which reaches the same client. For modern clients
+    /// each stream is a call of its own: what one caused goes to no other.
+    pub(crate) fn route(&mut self, cause: Option<LegId>, face: Face) -> Option<Pipe> {
         self.forget_closed();
         let own = self
             .calls
             .iter()
             .find(|(leg, _)| Some(*leg) == cause)
             .map(|(_, pipe)| pipe);
+        if face == Face::Modern && cause.is_some() {
+            return own.cloned();
+        }
         own.or_else(|| self.standalone.last())
             .or_else(|| self.calls.last().map(|(_, pipe)| pipe))
             .cloned()
+    }
+
+    /// Whether it is clear which call a message belongs to: it came on the stream of one, or there
+    /// is one only.
+    pub(crate) fn is_clear(&mut self, cause: Option<LegId>) -> bool {
+        self.forget_closed();
+        cause.is_some() || self.calls.len() == 1
     }
 
     /// Keeps a message until a stream opens, if it is worth it then.
@@ -156,17 +168,32 @@ mod tests {
         let (a, _a) = channel(1);
         let (b, _b) = channel(1);
         let (s, standalone) = channel(1);
-        assert!(streams.route(None).is_none());
+        assert!(streams.route(None, Face::Legacy).is_none());
         streams.open_call(one, a.clone());
-        assert!(streams.route(None).unwrap().same_channel(&a));
+        assert!(streams.route(None, Face::Legacy).unwrap().same_channel(&a));
         streams.open_call(two, b.clone());
-        assert!(streams.route(Some(one)).unwrap().same_channel(&a));
+        assert!(
+            streams
+                .route(Some(one), Face::Legacy)
+                .unwrap()
+                .same_channel(&a)
+        );
         streams.open_standalone(s.clone());
-        assert!(streams.route(None).unwrap().same_channel(&s));
-        assert!(streams.route(Some(two)).unwrap().same_channel(&b));
+        assert!(streams.route(None, Face::Legacy).unwrap().same_channel(&s));
+        assert!(
+            streams
+                .route(Some(two), Face::Legacy)
+                .unwrap()
+                .same_channel(&b)
+        );
         drop(standalone);
         streams.close_call(one);
-        assert!(streams.route(Some(one)).unwrap().same_channel(&b));
+        assert!(
+            streams
+                .route(Some(one), Face::Legacy)
+                .unwrap()
+                .same_channel(&b)
+        );
     }
 
     #[test]

@@ -80,6 +80,7 @@ impl LiveSession {
             // The exchanges have put their last word into their streams by now, or are doing so; a
             // stream ends when nobody can put more into it.
             session.state().streams.close();
+            session.end_listens();
             session.record_end(&remains, &pending, why).await;
         }
     }

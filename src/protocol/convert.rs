@@ -1,0 +1,184 @@
+//! What a legacy server answers, as a modern client reads it (2026-07-28 basic/index, server/*).
+
+use super::client_modern::{Level, is_cacheable};
+use super::edit::{Edit, edit};
+use super::object::{all_members, elements, is_object, members};
+
+/// How long a client may keep what a legacy server listed: such a server said nothing about it.
+const TTL_MS: &str = "0";
+
+/// The most tools that a list is looked through for.
+const MOST_TOOLS: usize = 100_000;
+
+/// A result with what the modern revision adds to every one. `info` describes the server (JSON text).
+pub fn result(method: &str, result: &str, info: Option<&str>) -> String {
+    if !is_object(result) {
+        return result.to_owned();
+    }
+    let listed = if method == "tools/list" {
+        tools(result)
+    } else {
+        None
+    };
+    let result = listed.as_deref().unwrap_or(result);
+    let meta = info.and_then(|info| with_info(result, info));
+    let meta = meta.as_deref().map_or(Edit::Remove, Edit::Set);
+    let meta = if info.is_some() {
+        meta
+    } else {
+        keep(result, "_meta")
+    };
+    let (ttl, scope) = if is_cacheable(method) {
+        (Edit::Set(TTL_MS), Edit::Set("\"private\""))
+    } else {
+        (Edit::Remove, Edit::Remove)
+    };
+    let edits = [
+        ("resultType", Edit::Set("\"complete\"")),
+        ("ttlMs", ttl),
+        ("cacheScope", scope),
+        ("_meta", meta),
+    ];
+    edit(result, edits).unwrap_or_else(|| result.to_owned())
+}
+
+/// A JSON-RPC error object, with codes that a modern client may read a meaning into.
+pub fn error(error: &str) -> String {
+    let [code] = members(error, ["code"]).unwrap_or_default();
+    let changed = match code.and_then(|code| code.parse::<i64>().ok()) {
+        // "Resource not found" has no code of its own any more.
+        Some(-32002) => edit(error, [("code", Edit::Set("-32602"))]),
+        // Codes that the revision does not define must not look as if they meant something.
+        Some(-32099..=-32000) => {
+            let data = format!(r#"{{"upstreamError":{error}}}"#);
+            edit(
+                error,
+                [("code", Edit::Set("-32603")), ("data", Edit::Set(&data))],
+            )
+        }
+        _ => None,
+    };
+    changed.unwrap_or_else(|| error.to_owned())
+}
+
+/// Whether a log notification of this level is for a request that asked for `wanted`.
+pub fn is_loud_enough(level: Option<Level>, wanted: Option<Level>) -> bool {
+    matches!((level, wanted), (Some(level), Some(wanted)) if level >= wanted)
+}
+
+fn keep<'a>(object: &'a str, name: &str) -> Edit<'a> {
+    match members(object, [name]) {
+        Ok([Some(value)]) => Edit::Set(value),
+        _ => Edit::Remove,
+    }
+}
+
+fn with_info(result: &str, info: &str) -> Option<String> {
+    let [meta] = members(result, ["_meta"]).ok()?;
+    let meta = meta.filter(|meta| is_object(meta)).unwrap_or("{}");
+    edit(
+        meta,
+        [("io.modelcontextprotocol/serverInfo", Edit::Set(info))],
+    )
+}
+
+/// A list of tools without what a legacy server can't have meant: tasks are not offered here, and an
+/// `x-mcp-header` would make clients send headers that nobody checks.
+fn tools(result: &str) -> Option<String> {
+    let [tools] = members(result, ["tools"]).ok()?;
+    let tools = elements(tools?, MOST_TOOLS).ok()?;
+    let mut changed = false;
+    let list: Vec<String> = tools
+        .iter()
+        .map(|tool| {
+            let cleaned = clean_tool(tool);
+            changed |= cleaned.is_some();
+            cleaned.unwrap_or_else(|| (*tool).to_owned())
+        })
+        .collect();
+    let list = format!("[{}]", list.join(","));
+    changed.then(|| edit(result, [("tools", Edit::Set(&list))]))?
+}
+
+fn clean_tool(tool: &str) -> Option<String> {
+    let [execution, schema] = members(tool, ["execution", "inputSchema"]).ok()?;
+    let schema = schema
+        .filter(|schema| schema.contains("x-mcp-header"))
+        .map(without_headers);
+    if execution.is_none() && schema.is_none() {
+        return None;
+    }
+    let schema = match &schema {
+        Some(schema) => Edit::Set(schema),
+        None => keep(tool, "inputSchema"),
+    };
+    edit(tool, [("execution", Edit::Remove), ("inputSchema", schema)])
+}
+
+/// A schema whose properties mirror into no header.
+fn without_headers(schema: &str) -> String {
+    let cleaned =
+        edit(schema, [("x-mcp-header", Edit::Remove)]).unwrap_or_else(|| schema.to_owned());
+    let Ok([Some(properties)]) = members(&cleaned, ["properties"]) else {
+        return cleaned;
+    };
+    let Ok(all) = all_members(properties) else {
+        return cleaned;
+    };
+    let all: Vec<String> = all
+        .into_iter()
+        .map(|(name, value)| format!("{name}:{}", without_headers(value)))
+        .collect();
+    let properties = format!("{{{}}}", all.join(","));
+    edit(&cleaned, [("properties", Edit::Set(&properties))]).unwrap_or_else(|| cleaned.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_gets_what_is_new_and_keeps_the_rest() {
+        assert_eq!(
+            result(
+                "tools/call",
+                r#"{"content":[],"n":1.10}"#,
+                Some(r#"{"name":"s"}"#)
+            ),
+            r#"{"content":[],"n":1.10,"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s"}}}"#
+        );
+        assert_eq!(
+            result("prompts/list", r#"{"prompts":[],"_meta":{"x":1}}"#, None),
+            r#"{"prompts":[],"_meta":{"x":1},"resultType":"complete","ttlMs":0,"cacheScope":"private"}"#
+        );
+    }
+
+    #[test]
+    fn a_list_of_tools_offers_no_tasks_and_no_headers() {
+        let list = r#"{"tools":[{"name":"a","inputSchema":{"type":"object","properties":{"z":{"type":"string","x-mcp-header":"Z"},"a":{"type":"object","properties":{"b":{"x-mcp-header":"B","n":1.0}}}}}},{"execution":{"taskSupport":"required"},"name":"b"}]}"#;
+        assert_eq!(
+            tools(list).unwrap(),
+            r#"{"tools":[{"name":"a","inputSchema":{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"object","properties":{"b":{"n":1.0}}}}}},{"name":"b"}]}"#
+        );
+        assert_eq!(tools(r#"{"tools":[{"name":"a","inputSchema":{}}]}"#), None);
+    }
+
+    #[test]
+    fn codes_without_a_meaning_get_none() {
+        assert_eq!(
+            error(r#"{"code":-32002,"message":"m","data":{"uri":"u"}}"#),
+            r#"{"code":-32602,"message":"m","data":{"uri":"u"}}"#
+        );
+        assert_eq!(
+            error(r#"{"code":-32001,"message":"m"}"#),
+            r#"{"code":-32603,"message":"m","data":{"upstreamError":{"code":-32001,"message":"m"}}}"#
+        );
+        for same in [
+            r#"{"code":-32602,"message":"m"}"#,
+            r#"{"code":7,"message":"m"}"#,
+            r#"{"code":-32603}"#,
+        ] {
+            assert_eq!(error(same), same);
+        }
+    }
+}

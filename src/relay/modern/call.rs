@@ -1,0 +1,282 @@
+//! Drives one call of a modern client at a legacy server: feeds the pure machine
+//! ([`parked::Call`]) and carries out what it decides, over all the requests that the call spans.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::sync::mpsc::Receiver;
+use tokio::sync::oneshot;
+
+use super::super::deliver::Item;
+use super::super::question::Settlement;
+use super::super::{now, today};
+use super::lot::Over;
+use super::outlet::Outlet;
+use super::pool::Pooled;
+use super::seal::{self, CallId};
+use crate::error::Error;
+use crate::protocol::capability::ClientCapabilities;
+use crate::protocol::client_modern::{Level, Rejected};
+use crate::protocol::convert;
+use crate::protocol::edit::{Edit, edit};
+use crate::protocol::message::{self, Kind, Message};
+use crate::protocol::object::members;
+use crate::protocol::parked::{Asked, Call, Input, Output, Retry, State};
+
+/// A request of the client that continues the call.
+#[derive(Debug)]
+pub(super) struct Return {
+    pub(super) round: u32,
+    pub(super) capabilities: ClientCapabilities,
+    /// The answers by key (JSON text).
+    pub(super) answers: Vec<(String, String)>,
+    pub(super) outlet: Outlet,
+    /// Whether it was taken; if not, the outlet comes back with the reason.
+    pub(super) taken: oneshot::Sender<Result<(), Rejected>>,
+}
+
+/// What a call is made of.
+pub(super) struct Driver {
+    pub(super) id: CallId,
+    pub(super) call: Call,
+    pub(super) pooled: Pooled,
+    /// The id under which the session knows the call (JSON text); also its progress token.
+    pub(super) inner: String,
+    pub(super) method: String,
+    /// What the request was.
+    pub(super) request: [u8; 32],
+    /// Whom its states are given to.
+    pub(super) bound: Vec<u8>,
+    pub(super) pipe: Receiver<Item>,
+    pub(super) retries: Receiver<Return>,
+    pub(super) outlet: Option<Outlet>,
+    /// Whether the session ends with the call.
+    pub(super) single: bool,
+}
+
+impl Driver {
+    /// Runs the call to its end.
+    pub(super) async fn run(mut self) {
+        let keep_alive = self.pooled.session.shared.config.timeouts.keep_alive;
+        while !self.call.is_over() {
+            let due = self.call.deadline().map(tokio::time::Instant::from_std);
+            let outputs = tokio::select! {
+                item = self.pipe.recv() => match item {
+                    Some(item) => self.take(item),
+                    // The exchange always leaves an outcome; without one its task has died.
+                    None => self.call.handle(now(), Input::End),
+                },
+                Some(back) = self.retries.recv() => self.take_back(back),
+                () = gone(&mut self.outlet) => self.call.handle(now(), Input::Gone),
+                () = tokio::time::sleep_until(due.unwrap_or_else(far)), if due.is_some() => {
+                    self.call.handle_timeout(now())
+                }
+                () = tokio::time::sleep(keep_alive), if self.is_silent() => {
+                    if let Some(outlet) = &mut self.outlet {
+                        outlet.open();
+                    }
+                    continue;
+                }
+            };
+            self.carry_out(outputs).await;
+        }
+        let over = match self.call.state() {
+            State::Delivered => Over::Consumed,
+            _ => Over::Expired,
+        };
+        self.pooled.session.shared.lot.close(self.id, over, now());
+        if self.single {
+            self.pooled.session.end(super::super::Ending::Deleted).await;
+        }
+    }
+
+    /// Whether the client waits and has not heard anything, not even that there is a stream.
+    fn is_silent(&self) -> bool {
+        self.outlet.as_ref().is_some_and(Outlet::is_undecided)
+    }
+
+    fn take(&mut self, item: Item) -> Vec<Output> {
+        let now = now();
+        match item {
+            Item::Question(id, bytes) => match Message::parse(&bytes) {
+                Ok(question) => self.call.handle(now, Input::Question(id, &question)),
+                Err(_) => vec![Output::Refuse(id, -32600, "the request is no message")],
+            },
+            Item::Withdrawn(id, _) => self.call.handle(now, Input::Withdrawn(id)),
+            Item::Progress(bytes) => self.call.handle(now, Input::Progress(bytes)),
+            Item::Notice(bytes) => self.call.handle(now, Input::Log(bytes)),
+            Item::Outcome(bytes) => self.call.handle(now, Input::Outcome(bytes)),
+        }
+    }
+
+    fn take_back(&mut self, back: Return) -> Vec<Output> {
+        let Return {
+            round,
+            capabilities,
+            answers,
+            outlet,
+            taken,
+        } = back;
+        let answers = answers
+            .iter()
+            .map(|(key, answer)| (key.clone(), answer.as_str()))
+            .collect();
+        match self.call.retry(
+            now(),
+            &Retry {
+                round,
+                capabilities,
+                answers,
+            },
+        ) {
+            Ok(outputs) => {
+                self.outlet = Some(outlet);
+                let _gone = taken.send(Ok(()));
+                outputs
+            }
+            Err(rejected) => {
+                let _gone = taken.send(Err(rejected));
+                Vec::new()
+            }
+        }
+    }
+
+    async fn carry_out(&mut self, outputs: Vec<Output>) {
+        let session = Arc::clone(&self.pooled.session);
+        for output in outputs {
+            match output {
+                Output::Forward(notice) => self.forward(&notice),
+                Output::Round(round, asked) => self.ask(round, &asked).await,
+                Output::Done(response) => self.finish(&response).await,
+                Output::Answer(id, result) => {
+                    let answer = message::result(&id.to_string(), &result);
+                    if let Ok(answer) = Message::parse(&answer) {
+                        // The loss of the session shows itself as the outcome of the call.
+                        let _gone = session.answer(&answer).await;
+                    }
+                }
+                Output::Dismiss(id) => session.settle(id, Settlement::Dismissed).await,
+                Output::Refuse(id, code, text) => {
+                    session.settle(id, Settlement::Refused(code, text)).await;
+                }
+                Output::Cancel => self.cancel().await,
+            }
+        }
+    }
+
+    /// Passes a notification on, if the attached request wants it.
+    fn forward(&mut self, notice: &Bytes) {
+        let (Some(outlet), Ok(notice)) = (&mut self.outlet, Message::parse(notice)) else {
+            return;
+        };
+        if notice.method() == "notifications/progress" {
+            let (Some(token), Ok([Some(inner)])) = (&outlet.token, notice.param(["progressToken"]))
+            else {
+                return;
+            };
+            let notice = notice.replacing(inner, token);
+            outlet.forward(notice);
+        } else if convert::is_loud_enough(Level::of(&notice), outlet.level) {
+            outlet.forward(notice.bytes().clone());
+        }
+    }
+
+    /// Sends the client away with questions.
+    async fn ask(&mut self, round: u32, asked: &[Asked]) {
+        let Some(outlet) = self.outlet.take() else {
+            return;
+        };
+        let session = &self.pooled.session;
+        let life = session.shared.config.timeouts.question;
+        let state = seal::State::new(self.id, round, self.request, today(), life);
+        let sealed = match session.shared.seal.seal(&state, &self.bound) {
+            Ok(sealed) => sealed,
+            Err(error) => return outlet.fail(error, session.server().name().as_str()).await,
+        };
+        let requests: Vec<_> = asked.iter().map(input_request).collect();
+        let result = format!(
+            r#"{{"resultType":"input_required","inputRequests":{{{}}},"requestState":"{sealed}"}}"#,
+            requests.join(",")
+        );
+        let result = match self.pooled.welcome.info() {
+            Some(info) => {
+                let meta = format!(r#"{{"io.modelcontextprotocol/serverInfo":{info}}}"#);
+                edit(&result, [("_meta", Edit::Set(&meta))]).unwrap_or(result)
+            }
+            None => result,
+        };
+        let response = message::result(&outlet.id, &result);
+        outlet.finish(200, response).await;
+    }
+
+    async fn finish(&mut self, response: &Bytes) {
+        let Some(outlet) = self.outlet.take() else {
+            return;
+        };
+        let (status, body) = response_for(response, &outlet.id, &self.method, &self.pooled);
+        outlet.finish(status, body).await;
+    }
+
+    async fn cancel(&self) {
+        let params = format!(
+            r#"{{"requestId":{},"reason":"the client is gone"}}"#,
+            self.inner
+        );
+        let notice = message::notification("notifications/cancelled", &params);
+        if let Ok(notice) = Message::parse(&notice) {
+            let _gone = self.pooled.session.notify(&notice).await;
+        }
+    }
+}
+
+/// A response of a legacy server as a modern client reads it, and the HTTP status that goes with it.
+pub(super) fn response_for(
+    response: &Bytes,
+    id: &str,
+    method: &str,
+    pooled: &Pooled,
+) -> (u16, Bytes) {
+    let Ok(response) = Message::parse(response) else {
+        return (
+            200,
+            Error::Misbehaved("sent no message".into()).body(Some(id), None),
+        );
+    };
+    if let (Kind::Result, Some(result)) = (response.kind(), response.result()) {
+        let result = convert::result(method, result, pooled.welcome.info());
+        return (200, message::result(id, &result));
+    }
+    let error = response.error().unwrap_or("{}");
+    let missing = matches!(members(error, ["code"]), Ok([Some("-32601")]));
+    let status = if missing && !super::is_offered(method, pooled) {
+        404
+    } else {
+        200
+    };
+    let error = convert::error(error);
+    (
+        status,
+        Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)),
+    )
+}
+
+fn input_request(asked: &Asked) -> String {
+    match &asked.params {
+        Some(params) => format!(
+            r#""{}":{{"method":"{}","params":{params}}}"#,
+            asked.key, asked.method
+        ),
+        None => format!(r#""{}":{{"method":"{}"}}"#, asked.key, asked.method),
+    }
+}
+
+async fn gone(outlet: &mut Option<Outlet>) {
+    match outlet {
+        Some(outlet) => outlet.gone().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn far() -> tokio::time::Instant {
+    tokio::time::Instant::from_std(now() + std::time::Duration::from_hours(24))
+}

@@ -1,0 +1,60 @@
+//! `server/discover` for a legacy server: what it said when a session was opened, as a modern client
+//! reads it (2026-07-28 server/discover).
+
+use super::pool::{Key, Pooled, Welcome};
+use super::{NOTHING, Visit};
+use crate::error::Error;
+use crate::protocol::client_modern::VERSION;
+use crate::protocol::edit::{Edit, edit};
+use crate::protocol::message;
+use crate::protocol::object::members;
+
+use super::super::{Answer, Ending};
+
+/// How long a client may keep it, in milliseconds.
+const TTL_MS: u32 = 60_000;
+
+impl Visit<'_> {
+    /// Answers `server/discover`. Any session will do: what a server is does not depend on who asks.
+    pub(super) async fn discover(&self) -> Result<Answer, Error> {
+        let pooled = if self.is_single() {
+            let pooled = self
+                .shared
+                .single(&Key {
+                    profile: NOTHING,
+                    ..self.key()
+                })
+                .await?;
+            self.shared.tasks.spawn(pooled.session.end(Ending::Deleted));
+            pooled
+        } else {
+            self.shared.pooled(&self.key()).await?
+        };
+        let id = self.message.id().unwrap_or("null");
+        Ok(Answer::Json(200, message::result(id, &discovered(&pooled))))
+    }
+}
+
+fn discovered(pooled: &Pooled) -> String {
+    of(&pooled.welcome)
+}
+
+fn of(welcome: &Welcome) -> String {
+    let [capabilities, instructions] =
+        members(welcome.result(), ["capabilities", "instructions"]).unwrap_or_default();
+    // Tasks of the revision before are another thing than the extension of the same name.
+    let capabilities = capabilities.unwrap_or("{}");
+    let capabilities =
+        edit(capabilities, [("tasks", Edit::Remove)]).unwrap_or_else(|| capabilities.to_owned());
+    let mut result = format!(
+        r#"{{"resultType":"complete","supportedVersions":["{VERSION}"],"capabilities":{capabilities},"ttlMs":{TTL_MS},"cacheScope":"private"}}"#
+    );
+    if let Some(instructions) = instructions {
+        result = edit(&result, [("instructions", Edit::Set(instructions))]).unwrap_or(result);
+    }
+    if let Some(info) = welcome.info() {
+        let meta = format!(r#"{{"io.modelcontextprotocol/serverInfo":{info}}}"#);
+        result = edit(&result, [("_meta", Edit::Set(&meta))]).unwrap_or(result);
+    }
+    result
+}

@@ -1,0 +1,244 @@
+//! Modern clients at legacy servers: what the specification says fails.
+//!
+//! A modern client holds no session and can't be asked in the middle of a request; a legacy server knows
+//! nothing else. So the gateway holds the session ([`pool`]), keeps the server's request in flight while
+//! the client is away ([`call`], [`lot`]), and gives the client a sealed state to come back with
+//! ([`seal`]).
+
+pub(super) mod call;
+mod discover;
+pub(super) mod listen;
+pub(super) mod lot;
+mod outlet;
+pub(super) mod pool;
+mod retry;
+pub(super) mod seal;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use tokio::sync::mpsc::channel;
+
+use self::call::Driver;
+use self::outlet::Outlet;
+use self::pool::{Key, Pooled};
+use self::seal::CallId;
+use super::sink::Sink;
+use super::streams::PIPE;
+use super::{Answer, Ending, Relay, Shared};
+use crate::auth::Principal;
+use crate::config::ServerName;
+use crate::error::Error;
+use crate::limit::Admission;
+use crate::protocol::capability::ClientCapabilities;
+use crate::protocol::client_legacy::Accept;
+use crate::protocol::client_modern::{self, Rejected, Request, can_ask};
+use crate::protocol::edit::{Edit, edit};
+use crate::protocol::message::Message;
+use crate::protocol::parked::{Call, Limits};
+
+/// Numbers the calls of the process: the id under which a session knows a call of several clients.
+static CALLS: AtomicU64 = AtomicU64::new(1);
+
+impl Relay {
+    /// Answers a request of a modern client.
+    ///
+    /// # Errors
+    /// When it is refused, or its server can't be reached.
+    pub async fn modern(
+        &self,
+        server: &ServerName,
+        principal: &Principal,
+        message: &Message,
+        request: &Request<'_>,
+        admission: Admission,
+    ) -> Result<Answer, Error> {
+        let shared = &self.0;
+        if shared.ending.is_cancelled() {
+            return Err(Error::ShuttingDown);
+        }
+        let visit = Visit {
+            shared,
+            server,
+            principal,
+            message,
+            request,
+        };
+        if client_modern::is_gone(message.method()) {
+            return Err(Rejected::Method.into());
+        }
+        if request.is_retry() {
+            return visit.come_back().await;
+        }
+        match message.method() {
+            "server/discover" => visit.discover().await,
+            "subscriptions/listen" => visit.listen().await,
+            method if can_ask(method) => visit.call(admission).await,
+            _ => visit.pass(admission).await,
+        }
+    }
+}
+
+/// A request on its way to a legacy server.
+struct Visit<'v> {
+    shared: &'v Arc<Shared>,
+    server: &'v ServerName,
+    principal: &'v Principal,
+    message: &'v Message,
+    request: &'v Request<'v>,
+}
+
+impl Visit<'_> {
+    fn key(&self) -> Key {
+        Key {
+            server: self.server.clone(),
+            principal: self.principal.clone(),
+            profile: self.request.capabilities,
+        }
+    }
+
+    /// Whether a session serves one call only: without authentication, calls have nobody in common.
+    fn is_single(&self) -> bool {
+        self.principal.is_anonymous()
+    }
+
+    async fn session(&self) -> Result<Pooled, Error> {
+        if self.is_single() {
+            self.shared.single(&self.key()).await
+        } else {
+            self.shared.pooled(&self.key()).await
+        }
+    }
+
+    /// A request whose server may ask something in its midst.
+    async fn call(&self, admission: Admission) -> Result<Answer, Error> {
+        let pooled = self.session().await?;
+        if !is_offered(self.message.method(), &pooled) {
+            return Err(Rejected::Method.into());
+        }
+        let (outlet, answer) = Outlet::new(
+            self.message.id().unwrap_or("null"),
+            self.request.token,
+            self.request.level,
+        );
+        let (retries, desk) = channel(1);
+        let (pipe, items) = channel(PIPE);
+        let inner = inner_id();
+        let driver = Driver {
+            id: CallId::random()?,
+            call: Call::new(self.limits(), self.request.capabilities),
+            inner: inner.clone(),
+            method: self.message.method().to_owned(),
+            request: self.fingerprint(),
+            bound: seal::bound_to(self.server, self.principal),
+            pipe: items,
+            retries: desk,
+            outlet: Some(outlet),
+            single: self.is_single(),
+            pooled: pooled.clone(),
+        };
+        self.prepare(&pooled).await;
+        let sink = Sink::shared(
+            Accept {
+                json: true,
+                events: true,
+            },
+            pipe,
+        );
+        pooled
+            .session
+            .begin(self.for_server(&inner)?, sink, admission)
+            .await?;
+        self.shared.lot.open(driver.id, retries);
+        self.shared.calls.spawn(driver.run());
+        answer.await.unwrap_or(Err(Error::SessionEnded))
+    }
+
+    /// A request whose server can't ask anything.
+    async fn pass(&self, admission: Admission) -> Result<Answer, Error> {
+        let pooled = self.session().await?;
+        let method = self.message.method();
+        if !is_offered(method, &pooled) {
+            return Err(Rejected::Method.into());
+        }
+        let only_json = Accept {
+            json: true,
+            events: false,
+        };
+        let answer = pooled
+            .session
+            .call(self.for_server(&inner_id())?, only_json, admission)
+            .await;
+        if self.is_single() {
+            self.shared.tasks.spawn(pooled.session.end(Ending::Deleted));
+        }
+        let Answer::Json(_, response) = answer? else {
+            return Err(Error::Misbehaved("answered with a stream".into()));
+        };
+        let id = self.message.id().unwrap_or("null");
+        let (status, response) = call::response_for(&response, id, method, &pooled);
+        Ok(Answer::Json(status, response))
+    }
+
+    /// The request as a legacy server takes it, under an id and a progress token of our own: two
+    /// clients of a session may use the same ones.
+    fn for_server(&self, inner: &str) -> Result<Message, Error> {
+        let token = self.request.token.map(|_| inner);
+        let whole = std::str::from_utf8(self.message.bytes()).unwrap_or_default();
+        let params = self
+            .message
+            .params()
+            .and_then(|params| client_modern::to_legacy(params, token));
+        let params = params.as_deref().map_or(Edit::Remove, Edit::Set);
+        let whole = edit(whole, [("id", Edit::Set(inner)), ("params", params)])
+            .ok_or(Error::Misbehaved("could not be asked".into()))?;
+        Ok(Message::parse(&Bytes::from(whole))?)
+    }
+
+    /// Sees to it that the server logs as much as this request wants.
+    async fn prepare(&self, pooled: &Pooled) {
+        if let Some(level) = self.request.level.filter(|_| pooled.welcome.has("logging")) {
+            pooled.session.want_logs(level).await;
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            park: self.shared.config.timeouts.question,
+            ..Limits::default()
+        }
+    }
+
+    fn fingerprint(&self) -> [u8; 32] {
+        let target = self.request.target.as_deref().unwrap_or_default();
+        seal::fingerprint(self.message.method(), target, self.request.arguments)
+    }
+}
+
+/// Whether a server declared what this method needs. Methods we never heard of are the server's to
+/// judge.
+fn is_offered(method: &str, pooled: &Pooled) -> bool {
+    let capability = match method.split_once('/') {
+        Some(("tools", _)) => "tools",
+        Some(("prompts", _)) => "prompts",
+        Some(("resources", _)) => "resources",
+        Some(("completion", _)) => "completions",
+        // Of the revision before; the modern ones are an extension that is not offered here.
+        Some(("tasks", _)) => return false,
+        _ => return true,
+    };
+    pooled.welcome.has(capability)
+}
+
+fn inner_id() -> String {
+    format!("\"cf-{}\"", CALLS.fetch_add(1, Ordering::Relaxed))
+}
+
+/// The capabilities of a client that can be asked nothing.
+const NOTHING: ClientCapabilities = ClientCapabilities {
+    form: false,
+    url: false,
+    sampling: false,
+    roots: false,
+};

@@ -1,0 +1,188 @@
+//! Sessions at legacy servers for clients that hold none.
+//!
+//! A modern request doesn't say which session it means, so the gateway keeps one for each principal and
+//! each set of capabilities: a legacy session freezes at `initialize` what its client can be asked,
+//! while a modern client says it anew with each request, and servers choose their way by it. What one
+//! principal's calls leave behind at a server is never seen by another's.
+
+use std::sync::Arc;
+
+use dashmap::DashMap;
+use tokio::sync::OnceCell;
+
+use super::super::Shared;
+use super::super::open::Established;
+use super::super::session::{Face, LiveSession};
+use super::super::teardown::Ending;
+use crate::auth::Principal;
+use crate::config::ServerName;
+use crate::error::Error;
+use crate::protocol::capability::ClientCapabilities;
+use crate::protocol::message::{self, Message};
+use crate::protocol::object::members;
+use crate::protocol::version::V2025_11_25;
+
+/// Whose session it is, and what it is good for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    pub(super) server: ServerName,
+    pub(super) principal: Principal,
+    pub(super) profile: ClientCapabilities,
+}
+
+/// What a server said of itself when the session was opened.
+#[derive(Debug)]
+pub(crate) struct Welcome(Message);
+
+type Cell = Arc<OnceCell<Pooled>>;
+
+/// A session, and what its server said of itself.
+#[derive(Clone, Debug)]
+pub(super) struct Pooled {
+    pub(super) session: Arc<LiveSession>,
+    pub(super) welcome: Arc<Welcome>,
+}
+
+/// The sessions by key. A cell is filled once; who comes meanwhile waits for it.
+#[derive(Debug, Default)]
+pub(crate) struct Pool(DashMap<Key, Cell>);
+
+impl Pool {
+    /// Forgets the sessions that have ended.
+    pub(crate) fn sweep(&self) {
+        self.0
+            .retain(|_, cell| cell.get().is_none_or(|it| !it.session.ended.is_cancelled()));
+    }
+}
+
+impl Shared {
+    /// The session for a request, opened if need be.
+    pub(super) async fn pooled(self: &Arc<Self>, key: &Key) -> Result<Pooled, Error> {
+        loop {
+            let cell = Arc::clone(&self.pool.0.entry(key.clone()).or_default());
+            // Carried through: who waits for it may hang up, the server has been asked.
+            let opening = || async {
+                let (shared, key) = (Arc::clone(self), key.clone());
+                let opened = self
+                    .tasks
+                    .spawn(async move { shared.open_in_own_name(&key).await });
+                opened.await.unwrap_or(Err(Error::SessionEnded))
+            };
+            let pooled = match cell.get_or_try_init(opening).await {
+                Ok(pooled) => pooled.clone(),
+                Err(error) => {
+                    self.pool
+                        .0
+                        .remove_if(key, |_, it| Arc::ptr_eq(it, &cell) && !it.initialized());
+                    return Err(error);
+                }
+            };
+            if !pooled.session.ended.is_cancelled() {
+                pooled.session.touch();
+                return Ok(pooled);
+            }
+            self.pool.0.remove_if(key, |_, it| Arc::ptr_eq(it, &cell));
+        }
+    }
+
+    /// A session that is used for one call and ended then.
+    pub(super) async fn single(self: &Arc<Self>, key: &Key) -> Result<Pooled, Error> {
+        let (shared, key) = (Arc::clone(self), key.clone());
+        let opened = self
+            .tasks
+            .spawn(async move { shared.open_in_own_name(&key).await });
+        opened.await.unwrap_or(Err(Error::SessionEnded))
+    }
+
+    async fn open_in_own_name(self: Arc<Self>, key: &Key) -> Result<Pooled, Error> {
+        let request = initialize(key.profile);
+        let request = Message::parse(&request.into_bytes().into())?;
+        let established = self
+            .establish(&key.server, &key.principal, &request, Face::Modern)
+            .await?;
+        let Established { session, response } = established;
+        let Some(session) = session else {
+            return Err(Error::Misbehaved("refused to open a session".into()));
+        };
+        let welcome = Arc::new(Welcome(Message::parse(&response)?));
+        let ready = Message::parse(&message::notification("notifications/initialized", "{}"))?;
+        if let Err(error) = session.notify(&ready).await {
+            session.end(Ending::Forgotten).await;
+            return Err(error);
+        }
+        Ok(Pooled { session, welcome })
+    }
+}
+
+impl Welcome {
+    /// The result of `initialize`, as JSON text.
+    pub(super) fn result(&self) -> &str {
+        self.0.result().unwrap_or("{}")
+    }
+
+    /// How the server describes itself (JSON text).
+    pub(super) fn info(&self) -> Option<&str> {
+        let [info] = members(self.result(), ["serverInfo"]).ok()?;
+        info
+    }
+
+    /// Whether the server declared this capability.
+    pub(super) fn has(&self, capability: &str) -> bool {
+        let Ok([Some(capabilities)]) = members(self.result(), ["capabilities"]) else {
+            return false;
+        };
+        matches!(members(capabilities, [capability]), Ok([Some(value)]) if value != "null")
+    }
+
+    /// Whether the server declared `part` of this capability with the value `true`.
+    pub(super) fn has_part(&self, capability: &str, part: &str) -> bool {
+        let Ok([Some(capabilities)]) = members(self.result(), ["capabilities"]) else {
+            return false;
+        };
+        let Ok([Some(capability)]) = members(capabilities, [capability]) else {
+            return false;
+        };
+        matches!(members(capability, [part]), Ok([Some("true")]))
+    }
+}
+
+/// An `initialize` of the gateway's own, for clients that can be asked what `profile` says.
+fn initialize(profile: ClientCapabilities) -> String {
+    let elicitation = match (profile.form, profile.url) {
+        (false, false) => None,
+        (true, false) => Some(r#""elicitation":{"form":{}}"#),
+        (false, true) => Some(r#""elicitation":{"url":{}}"#),
+        (true, true) => Some(r#""elicitation":{"form":{},"url":{}}"#),
+    };
+    let sampling = profile.sampling.then_some(r#""sampling":{}"#);
+    let roots = profile.roots.then_some(r#""roots":{}"#);
+    let capabilities: Vec<_> = [elicitation, sampling, roots]
+        .into_iter()
+        .flatten()
+        .collect();
+    format!(
+        r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"{V2025_11_25}","capabilities":{{{}}},"clientInfo":{{"name":"contraflow","version":"{}"}}}}}}"#,
+        capabilities.join(","),
+        env!("CARGO_PKG_VERSION"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_declared_is_what_the_client_can_be_asked() {
+        for bits in 0..16 {
+            let profile = ClientCapabilities {
+                form: bits & 1 > 0,
+                url: bits & 2 > 0,
+                sampling: bits & 4 > 0,
+                roots: bits & 8 > 0,
+            };
+            let message = Message::parse(&initialize(profile).into_bytes().into()).unwrap();
+            let [capabilities] = message.param(["capabilities"]).unwrap();
+            assert_eq!(ClientCapabilities::read(capabilities), profile);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! A client comes back with answers (2026-07-28 basic/patterns/mrtr). What does not fit is refused
+//! before the call learns of it, and the call is as it was.
+
+use tokio::sync::oneshot;
+
+use super::Visit;
+use super::call::Return;
+use super::lot::{consumed, expired};
+use super::outlet::Outlet;
+use super::seal::bound_to;
+use crate::error::Error;
+use crate::protocol::client_modern::{Rejected, can_ask};
+use crate::protocol::object::{all_members, is_object, text};
+
+use super::super::{Answer, today};
+
+impl Visit<'_> {
+    /// Continues the call that the request's state names.
+    pub(super) async fn come_back(&self) -> Result<Answer, Error> {
+        if !can_ask(self.message.method()) {
+            return Err(Rejected::Answer("this method can't ask for input".to_owned()).into());
+        }
+        let Some(state) = self.request.state else {
+            // The gateway always gives one. Taken for a fresh call, the request would run twice.
+            return Err(Rejected::State(
+                "state_missing",
+                "the answers come without a requestState",
+            )
+            .into());
+        };
+        let state = text(state)
+            .and_then(|state| {
+                self.shared
+                    .seal
+                    .open(&state, &bound_to(self.server, self.principal))
+            })
+            .ok_or(Rejected::State(
+                "state_invalid",
+                "the requestState is not valid",
+            ))?;
+        if state.is_expired(today()) {
+            return Err(expired().into());
+        }
+        let retries = self.shared.lot.find(state.call)?;
+        if state.request != self.fingerprint() {
+            return Err(Rejected::State(
+                "state_mismatch",
+                "the request is not the one that was asked about",
+            )
+            .into());
+        }
+        self.shared.limiter.pass(self.server, self.principal)?;
+        let (outlet, answer) = Outlet::new(
+            self.message.id().unwrap_or("null"),
+            self.request.token,
+            self.request.level,
+        );
+        let (taken, verdict) = oneshot::channel();
+        let back = Return {
+            round: state.round,
+            capabilities: self.request.capabilities,
+            answers: self.answers()?,
+            outlet,
+            taken,
+        };
+        retries.send(back).await.map_err(|_| consumed())?;
+        verdict.await.map_err(|_| consumed())??;
+        answer.await.unwrap_or(Err(Error::SessionEnded))
+    }
+
+    fn answers(&self) -> Result<Vec<(String, String)>, Error> {
+        let Some(responses) = self.request.responses else {
+            return Ok(Vec::new());
+        };
+        if !is_object(responses) {
+            return Err(Rejected::Answer("inputResponses must be an object".to_owned()).into());
+        }
+        let members = all_members(responses)
+            .map_err(|_| Rejected::Answer("inputResponses can't be read".to_owned()))?;
+        let named =
+            |(name, value): (String, &str)| Some((text(&name)?.into_owned(), value.to_owned()));
+        Ok(members.into_iter().filter_map(named).collect())
+    }
+}
