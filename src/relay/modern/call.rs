@@ -4,18 +4,24 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tokio::sync::mpsc::Receiver;
+use tokio::sync::mpsc::{Receiver, channel};
 use tokio::sync::oneshot;
 
 use super::super::deliver::Item;
 use super::super::question::Settlement;
+use super::super::session::LiveSession;
+use super::super::sink::Sink;
+use super::super::streams::PIPE;
 use super::super::{now, today};
+use super::cursor;
 use super::lot::Over;
 use super::outlet::Outlet;
-use super::pool::Pooled;
+use super::pool::{Key, Pooled};
 use super::seal::{self, CallId};
 use crate::error::Error;
+use crate::limit::Admission;
 use crate::protocol::capability::ClientCapabilities;
+use crate::protocol::client_legacy::Accept;
 use crate::protocol::client_modern::{Level, Rejected};
 use crate::protocol::convert;
 use crate::protocol::edit::{Edit, edit};
@@ -42,6 +48,11 @@ pub(super) struct Driver {
     pub(super) pooled: Pooled,
     /// The id under which the session knows the call (JSON text); also its progress token.
     pub(super) inner: String,
+    /// Whose session it is.
+    pub(super) key: Key,
+    /// What was sent to the server, while it surely was not carried out if the server forgot the
+    /// session.
+    pub(super) sent: Option<Message>,
     pub(super) method: String,
     /// What the request was.
     pub(super) request: [u8; 32],
@@ -62,6 +73,9 @@ impl Driver {
             let due = self.call.deadline().map(tokio::time::Instant::from_std);
             let outputs = tokio::select! {
                 item = self.pipe.recv() => match item {
+                    Some(Item::Outcome(response)) if is_forgotten(&response) && self.sent.is_some() => {
+                        self.begin_anew(response).await
+                    }
                     Some(item) => self.take(item),
                     // The exchange always leaves an outcome; without one its task has died.
                     None => self.call.handle(now(), Input::End),
@@ -87,6 +101,37 @@ impl Driver {
         self.pooled.session.shared.lot.close(self.id, over, now());
         if self.single {
             self.pooled.session.end(super::super::Ending::Deleted).await;
+        }
+    }
+
+    /// The server forgot the session before it took the call: it goes to a new one, once.
+    async fn begin_anew(&mut self, response: Bytes) -> Vec<Output> {
+        let shared = Arc::clone(&self.pooled.session.shared);
+        let Some(request) = self.sent.take() else {
+            return Vec::new();
+        };
+        let begun = async {
+            let pooled = if self.single {
+                shared.single(&self.key).await?
+            } else {
+                shared.pooled(&self.key).await?
+            };
+            let admission = shared
+                .limiter
+                .admit(&self.key.server, &self.key.principal)?;
+            let pipe = begin(&pooled.session, request, admission).await?;
+            Ok::<_, Error>((pooled, pipe))
+        };
+        match begun.await {
+            Ok((pooled, pipe)) => {
+                self.pooled = pooled;
+                self.pipe = pipe;
+                Vec::new()
+            }
+            Err(error) => {
+                tracing::warn!(server = %self.key.server, %error, "no new session for a call");
+                self.call.handle(now(), Input::Outcome(response))
+            }
         }
     }
 
@@ -229,6 +274,41 @@ impl Driver {
     }
 }
 
+/// Begins a call at a session; what the server sends for it comes out of the pipe.
+pub(super) async fn begin(
+    session: &Arc<LiveSession>,
+    request: Message,
+    admission: Admission,
+) -> Result<Receiver<Item>, Error> {
+    let (pipe, items) = channel(PIPE);
+    let sink = Sink::shared(
+        Accept {
+            json: true,
+            events: true,
+        },
+        pipe,
+    );
+    session.begin(request, sink, admission).await?;
+    Ok(items)
+}
+
+/// Whether a response is the gateway's own, and says that the server forgot the session.
+fn is_forgotten(response: &Bytes) -> bool {
+    let Ok(response) = Message::parse(response) else {
+        return false;
+    };
+    let data = response
+        .error()
+        .and_then(|error| members(error, ["code", "data"]).ok());
+    let Some([Some("-31003"), Some(data)]) = data else {
+        return false;
+    };
+    matches!(
+        members(data, ["source", "reason"]),
+        Ok([Some(r#""gateway""#), Some(r#""forgotten_by_server""#)])
+    )
+}
+
 /// A response of a legacy server as a modern client reads it, and the HTTP status that goes with it.
 pub(super) fn response_for(
     response: &Bytes,
@@ -243,7 +323,8 @@ pub(super) fn response_for(
         );
     };
     if let (Kind::Result, Some(result)) = (response.kind(), response.result()) {
-        let result = convert::result(method, result, pooled.welcome.info());
+        let result = cursor::wrap(result, pooled.session.tag());
+        let result = convert::result(method, &result, pooled.welcome.info());
         return (200, message::result(id, &result));
     }
     let error = response.error().unwrap_or("{}");

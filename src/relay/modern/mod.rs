@@ -6,6 +6,7 @@
 //! ([`seal`]).
 
 pub(super) mod call;
+mod cursor;
 mod discover;
 pub(super) mod listen;
 pub(super) mod lot;
@@ -24,8 +25,6 @@ use self::call::Driver;
 use self::outlet::Outlet;
 use self::pool::{Key, Pooled};
 use self::seal::CallId;
-use super::sink::Sink;
-use super::streams::PIPE;
 use super::{Answer, Ending, Relay, Shared};
 use crate::auth::Principal;
 use crate::config::ServerName;
@@ -117,18 +116,23 @@ impl Visit<'_> {
         if !is_offered(self.message.method(), &pooled) {
             return Err(Rejected::Method.into());
         }
+        let id = CallId::random()?;
+        let inner = inner_id();
+        let request = self.for_server(&inner, &pooled)?;
         let (outlet, answer) = Outlet::new(
             self.message.id().unwrap_or("null"),
             self.request.token,
             self.request.level,
         );
         let (retries, desk) = channel(1);
-        let (pipe, items) = channel(PIPE);
-        let inner = inner_id();
+        self.prepare(&pooled).await;
+        let items = call::begin(&pooled.session, request.clone(), admission).await?;
         let driver = Driver {
-            id: CallId::random()?,
+            id,
             call: Call::new(self.limits(), self.request.capabilities),
-            inner: inner.clone(),
+            key: self.key(),
+            inner,
+            sent: Some(request),
             method: self.message.method().to_owned(),
             request: self.fingerprint(),
             bound: seal::bound_to(self.server, self.principal),
@@ -136,27 +140,26 @@ impl Visit<'_> {
             retries: desk,
             outlet: Some(outlet),
             single: self.is_single(),
-            pooled: pooled.clone(),
+            pooled,
         };
-        self.prepare(&pooled).await;
-        let sink = Sink::shared(
-            Accept {
-                json: true,
-                events: true,
-            },
-            pipe,
-        );
-        pooled
-            .session
-            .begin(self.for_server(&inner)?, sink, admission)
-            .await?;
-        self.shared.lot.open(driver.id, retries);
+        self.shared.lot.open(id, retries);
         self.shared.calls.spawn(driver.run());
         answer.await.unwrap_or(Err(Error::SessionEnded))
     }
 
-    /// A request whose server can't ask anything.
+    /// A request whose server can't ask anything. When the server has forgotten the session, it was not
+    /// carried out, and goes to a new one once.
     async fn pass(&self, admission: Admission) -> Result<Answer, Error> {
+        match self.pass_once(admission).await {
+            Err(Error::Forgotten) => {
+                self.pass_once(self.shared.limiter.admit(self.server, self.principal)?)
+                    .await
+            }
+            other => other,
+        }
+    }
+
+    async fn pass_once(&self, admission: Admission) -> Result<Answer, Error> {
         let pooled = self.session().await?;
         let method = self.message.method();
         if !is_offered(method, &pooled) {
@@ -168,7 +171,7 @@ impl Visit<'_> {
         };
         let answer = pooled
             .session
-            .call(self.for_server(&inner_id())?, only_json, admission)
+            .call(self.for_server(&inner_id(), &pooled)?, only_json, admission)
             .await;
         if self.is_single() {
             self.shared.tasks.spawn(pooled.session.end(Ending::Deleted));
@@ -183,13 +186,12 @@ impl Visit<'_> {
 
     /// The request as a legacy server takes it, under an id and a progress token of our own: two
     /// clients of a session may use the same ones.
-    fn for_server(&self, inner: &str) -> Result<Message, Error> {
+    fn for_server(&self, inner: &str, pooled: &Pooled) -> Result<Message, Error> {
         let token = self.request.token.map(|_| inner);
         let whole = std::str::from_utf8(self.message.bytes()).unwrap_or_default();
-        let params = self
-            .message
-            .params()
-            .and_then(|params| client_modern::to_legacy(params, token));
+        let params = self.message.params().unwrap_or("{}");
+        let params = cursor::unwrap(params, pooled.session.tag())?;
+        let params = client_modern::to_legacy(&params, token);
         let params = params.as_deref().map_or(Edit::Remove, Edit::Set);
         let whole = edit(whole, [("id", Edit::Set(inner)), ("params", params)])
             .ok_or(Error::Misbehaved("could not be asked".into()))?;

@@ -204,7 +204,7 @@ mod tests {
             3,
             [9; 32],
             UNIX_EPOCH,
-            Duration::from_secs(600),
+            Duration::from_mins(10),
         )
     }
 
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_state_ends() {
-        assert!(!state().is_expired(UNIX_EPOCH + Duration::from_secs(600)));
+        assert!(!state().is_expired(UNIX_EPOCH + Duration::from_mins(10)));
         assert!(state().is_expired(UNIX_EPOCH + Duration::from_secs(601)));
     }
 
