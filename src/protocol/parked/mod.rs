@@ -9,9 +9,13 @@
 //! - A question keeps its key for the life of the call, and a key is never used for another.
 //! - Each question that came in leaves as exactly one [`Output::Answer`], [`Output::Dismiss`] or [`Output::Refuse`],
 //!   unless the server withdrew it.
-//! - Nothing comes out after the outcome.
+//! - Nothing comes out after the outcome, but that a question which comes late is turned away.
 //! - Of two retries of one round one wins: the other finds the round consumed.
+//! - A retry that is refused changes nothing.
+//! - A client that is away has a time by which it must be back, and time alone ends its call.
 //! - Absence is never `decline` or `accept`.
+
+mod answers;
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -20,10 +24,9 @@ use bytes::Bytes;
 
 use super::capability::ClientCapabilities;
 use super::client_modern::Rejected;
-use super::edit::{Edit, edit};
 use super::message::Message;
-use super::object::{is_object, members, text};
 use super::session::QuestionId;
+use answers::{absent, check, for_client, for_server};
 
 /// How long and how often.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +35,7 @@ pub struct Limits {
     pub window: Duration,
     /// How long a client may stay away.
     pub park: Duration,
-    /// The most rounds of one call; clients stop at ten.
+    /// The most rounds of one call, counting those that ask again; clients stop at ten.
     pub rounds: u32,
 }
 
@@ -68,7 +71,8 @@ pub enum Input<'a> {
     Outcome(Bytes),
     /// The client closed the request that is attached. That cancels (2026-07-28 transports).
     Gone,
-    /// The call must end: the gateway ends, or its session was lost.
+    /// The call must end, because the gateway does. (A session that is lost is an outcome: the error
+    /// that the client is to read when it is back.)
     End,
 }
 
@@ -145,7 +149,8 @@ pub struct Call {
     round: u32,
     /// When the next round goes out.
     window: Option<Instant>,
-    /// When the client has been away too long.
+    /// When the client has been away too long; none when no round waits for it. It stays when the
+    /// call is aborted over it, which tells a round that nobody answered from one that was.
     until: Option<Instant>,
     progress: Option<Bytes>,
     logs: VecDeque<Bytes>,
@@ -239,7 +244,7 @@ impl Call {
                 self.abort()
             }
             (State::ParkedDone, Input::End) => {
-                self.state = State::Aborted;
+                self.forget();
                 Vec::new()
             }
             // The client is away anyway, or everything has been said.
@@ -261,7 +266,7 @@ impl Call {
             State::Running => self.send_round(now),
             State::Parked => self.abort(),
             State::ParkedDone => {
-                self.state = State::Aborted;
+                self.forget();
                 Vec::new()
             }
             State::Delivered | State::Aborted => Vec::new(),
@@ -273,31 +278,21 @@ impl Call {
     /// # Errors
     /// When it does not fit. The call is as it was.
     pub fn retry(&mut self, now: Instant, retry: &Retry<'_>) -> Result<Vec<Output>, Rejected> {
-        match self.state {
-            State::Aborted => {
-                return Err(Rejected::State(
-                    "state_expired",
-                    "the interaction has expired",
-                ));
-            }
-            State::Running | State::Delivered => return Err(consumed()),
-            State::Parked | State::ParkedDone if retry.round != self.round => {
-                return Err(consumed());
-            }
-            State::Parked | State::ParkedDone => {}
+        let Some(until) = self.until.filter(|_| retry.round == self.round) else {
+            return Err(consumed());
+        };
+        if self.state == State::Aborted || until <= now {
+            return Err(expired());
         }
-        self.until = None;
         if self.state == State::ParkedDone {
+            self.until = None;
             self.state = State::Delivered;
             let mut outputs = self.flush();
             outputs.extend(self.outcome.take().map(Output::Done));
             return Ok(outputs);
         }
-        for (key, answer) in &retry.answers {
-            if let Some(asked) = self.shown.iter().find(|it| it.key == *key) {
-                check(asked, answer)?;
-            }
-        }
+        self.check_answers(&retry.answers)?;
+        self.until = None;
         self.state = State::Running;
         self.capabilities = retry.capabilities;
         let mut outputs = self.flush();
@@ -310,6 +305,10 @@ impl Call {
         }
         let answered = before != self.shown.len() || before == 0;
         outputs.extend(self.refuse_undeclared());
+        if self.round >= self.limits.rounds {
+            // What is open can't be asked again.
+            outputs.extend(self.settle());
+        }
         if !self.shown.is_empty() || !self.queued.is_empty() {
             self.window = Some(now + if answered { self.limits.window } else { SPIN });
         }
@@ -355,6 +354,20 @@ impl Call {
         vec![Output::Round(self.round, self.shown.clone())]
     }
 
+    /// Each open question has at most one answer, and one of its kind.
+    fn check_answers(&self, answers: &[(String, &str)]) -> Result<(), Rejected> {
+        for (at, (key, answer)) in answers.iter().enumerate() {
+            let Some(asked) = self.shown.iter().find(|it| it.key == *key) else {
+                continue;
+            };
+            if answers.iter().take(at).any(|(other, _)| other == key) {
+                return Err(Rejected::Answer(format!("{key:?} is answered twice")));
+            }
+            check(asked, answer)?;
+        }
+        Ok(())
+    }
+
     /// What the client that came back can't be asked is refused; the call goes on.
     fn refuse_undeclared(&mut self) -> Vec<Output> {
         let capabilities = self.capabilities;
@@ -385,10 +398,18 @@ impl Call {
     }
 
     fn abort(&mut self) -> Vec<Output> {
-        self.state = State::Aborted;
+        self.forget();
         let mut outputs = vec![Output::Cancel];
         outputs.extend(self.settle());
         outputs
+    }
+
+    /// Nobody will read what was kept for the client.
+    fn forget(&mut self) {
+        self.state = State::Aborted;
+        self.progress = None;
+        self.logs.clear();
+        self.outcome = None;
     }
 
     /// Nobody will answer what is open.
@@ -403,63 +424,9 @@ fn consumed() -> Rejected {
     Rejected::State("state_consumed", "this round has been answered")
 }
 
-/// What a server is told when nobody is there to answer.
-fn absent(id: QuestionId, method: &str) -> Output {
-    match method {
-        "elicitation/create" => Output::Dismiss(id),
-        "sampling/createMessage" => Output::Refuse(id, -1, "user rejected the sampling request"),
-        _ => Output::Refuse(id, -32603, "the client did not answer"),
-    }
+fn expired() -> Rejected {
+    Rejected::State("state_expired", "the interaction has expired")
 }
 
-/// Whether an answer is of the kind of its question.
-fn check(asked: &Asked, answer: &str) -> Result<(), Rejected> {
-    let wrong = |what: &str| {
-        Err(Rejected::Answer(format!(
-            "the answer to {:?} {what}",
-            asked.key
-        )))
-    };
-    if !is_object(answer) {
-        return wrong("must be an object");
-    }
-    match asked.method.as_str() {
-        "elicitation/create" => {
-            let action = members(answer, ["action"])
-                .ok()
-                .and_then(|[action]| action.and_then(text));
-            match action.as_deref() {
-                Some("accept" | "decline" | "cancel") => Ok(()),
-                _ => wrong("must have the action accept, decline or cancel"),
-            }
-        }
-        "sampling/createMessage" => match members(answer, ["role", "content", "model"]) {
-            Ok([Some(_), Some(_), Some(_)]) => Ok(()),
-            _ => wrong("must have role, content and model"),
-        },
-        _ => match members(answer, ["roots"]) {
-            Ok([Some(roots)]) if roots.starts_with('[') => Ok(()),
-            _ => wrong("must have roots"),
-        },
-    }
-}
-
-/// An answer as a legacy server takes it: content only with `accept`.
-fn for_server(method: &str, answer: &str) -> String {
-    if method != "elicitation/create" {
-        return answer.to_owned();
-    }
-    let accepted = members(answer, ["action"])
-        .ok()
-        .and_then(|[action]| action.and_then(text))
-        .is_some_and(|action| action == "accept");
-    if accepted {
-        return answer.to_owned();
-    }
-    edit(answer, [("content", Edit::Remove)]).unwrap_or_else(|| answer.to_owned())
-}
-
-/// Parameters as a modern client takes them: a URL has no id of its own any more.
-fn for_client(params: &str) -> String {
-    edit(params, [("elicitationId", Edit::Remove)]).unwrap_or_else(|| params.to_owned())
-}
+#[cfg(test)]
+mod tests;
