@@ -325,12 +325,11 @@ impl Judge {
         self.round = round;
         for it in asked {
             assert!(self.capabilities.allow(&it.message).is_ok());
-            match self.keys.iter().find(|(key, _)| *key == it.key) {
-                Some((_, id)) => assert_eq!(*id, it.id),
-                None => {
-                    assert!(self.keys.iter().all(|(_, id)| *id != it.id));
-                    self.keys.push((it.key.clone(), it.id));
-                }
+            if let Some((_, id)) = self.keys.iter().find(|(key, _)| *key == it.key) {
+                assert_eq!(*id, it.id);
+            } else {
+                assert!(self.keys.iter().all(|(_, id)| *id != it.id));
+                self.keys.push((it.key.clone(), it.id));
             }
         }
         let open = self.asked.iter().filter(|id| self.book.is_open(**id));
