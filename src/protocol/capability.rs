@@ -27,7 +27,12 @@ pub struct Undeclared {
     pub code: i32,
     /// What the server is told.
     pub message: &'static str,
+    /// The capabilities object that would have allowed it (JSON text).
+    pub required: &'static str,
 }
+
+const FORM: &str = r#"{"elicitation":{"form":{}}}"#;
+const URL: &str = r#"{"elicitation":{"url":{}}}"#;
 
 impl ClientCapabilities {
     /// Reads the `capabilities` object of an `initialize` request. What is malformed counts as not
@@ -59,39 +64,56 @@ impl ClientCapabilities {
     /// # Errors
     /// What to tell the server when the client never said that it can.
     pub fn allow(&self, question: &Message) -> Result<(), Undeclared> {
-        let missing = |message| {
+        let missing = |message, required| {
             Err(Undeclared {
                 code: -32601,
                 message,
+                required,
             })
         };
         match question.method() {
-            "elicitation/create" if !self.form && !self.url => {
-                missing("the client does not support elicitation")
-            }
-            "elicitation/create" => {
-                let url = question
-                    .param(["mode"])
-                    .is_ok_and(|[mode]| mode.and_then(text).is_some_and(|mode| mode == "url"));
-                match (url, self.url, self.form) {
-                    (true, false, _) => Err(Undeclared {
-                        code: -32602,
-                        message: "the client does not support elicitation in URL mode",
-                    }),
-                    (false, _, false) => Err(Undeclared {
-                        code: -32602,
-                        message: "the client does not support elicitation in form mode",
-                    }),
-                    _ => Ok(()),
-                }
-            }
+            "elicitation/create" if !self.form && !self.url => missing(
+                "the client does not support elicitation",
+                if is_url(question) == Some(true) {
+                    URL
+                } else {
+                    FORM
+                },
+            ),
+            "elicitation/create" => match (is_url(question), self.url, self.form) {
+                // Read in one way here and in another there, it could be what was not declared.
+                (None, _, _) => Err(Undeclared {
+                    code: -32602,
+                    message: "the mode is ambiguous",
+                    required: FORM,
+                }),
+                (Some(true), false, _) => Err(Undeclared {
+                    code: -32602,
+                    message: "the client does not support elicitation in URL mode",
+                    required: URL,
+                }),
+                (Some(false), _, false) => Err(Undeclared {
+                    code: -32602,
+                    message: "the client does not support elicitation in form mode",
+                    required: FORM,
+                }),
+                _ => Ok(()),
+            },
             "sampling/createMessage" if !self.sampling => {
-                missing("the client does not support sampling")
+                missing("the client does not support sampling", r#"{"sampling":{}}"#)
             }
-            "roots/list" if !self.roots => missing("the client does not support roots"),
+            "roots/list" if !self.roots => {
+                missing("the client does not support roots", r#"{"roots":{}}"#)
+            }
             _ => Ok(()),
         }
     }
+}
+
+/// Whether an elicitation is in URL mode; `None` when it can be read in two ways.
+fn is_url(question: &Message) -> Option<bool> {
+    let [mode] = question.param(["mode"]).ok()?;
+    Some(mode.and_then(text).is_some_and(|mode| mode == "url"))
 }
 
 #[cfg(test)]
@@ -111,6 +133,11 @@ mod tests {
     fn elicitation_follows_the_declared_modes() {
         let form = r#"{"message":"?","requestedSchema":{}}"#;
         let url = r#"{"mode":"url","url":"https://x"}"#;
+        let ambiguous = r#"{"mode":"form","mode":"url","url":"https://x"}"#;
+        assert_eq!(
+            code(r#"{"elicitation":{}}"#, "elicitation/create", ambiguous),
+            Some(-32602)
+        );
         let table = [
             (r#"{"elicitation":{}}"#, None, Some(-32602)),
             (r#"{"elicitation":{"form":{}}}"#, None, Some(-32602)),

@@ -198,11 +198,6 @@ impl<'a> Request<'a> {
             state: state.filter(|it| *it != "null"),
         })
     }
-
-    /// Whether it continues an earlier round.
-    pub fn is_retry(&self) -> bool {
-        self.responses.is_some() || self.state.is_some()
-    }
 }
 
 /// Why a request can't be read.

@@ -250,6 +250,11 @@ impl Session {
         self.calls.len()
     }
 
+    /// The id that the client gave this call, as JSON text.
+    pub fn client_id(&self, leg: LegId) -> Option<&str> {
+        self.calls.get(&leg).map(|call| &*call.client_id)
+    }
+
     /// Whether the client has cancelled this call.
     pub fn is_cancelled(&self, leg: LegId) -> bool {
         self.calls.get(&leg).is_some_and(|call| call.cancelled)

@@ -88,6 +88,7 @@ impl LiveSession {
         let id = match booked {
             Ok(id) => id,
             Err(NotAsked::Undeclared(undeclared)) => {
+                self.note_need(cause, undeclared.required);
                 return self
                     .refuse(question, undeclared.code, "undeclared", undeclared.message)
                     .await;
@@ -118,6 +119,17 @@ impl LiveSession {
         }
         self.deliver(cause, Item::Question(id, question.with_id(&id.to_string())))
             .await;
+    }
+
+    /// Remembers that a call of a modern client failed for want of a capability, if it fails.
+    fn note_need(&self, cause: Option<LegId>, required: &'static str) {
+        let mut state = self.state();
+        let call = cause
+            .and_then(|leg| state.talk.client_id(leg))
+            .map(Into::into);
+        if let Some(call) = call.filter(|_| self.face() == Face::Modern) {
+            state.needs.insert(call, required);
+        }
     }
 
     /// Takes an answer of the client to the server that waits for it.

@@ -72,6 +72,9 @@ pub(super) struct State {
     last_seen: Instant,
     /// The client has said that it is ready, and the server's standalone stream is being read.
     listening: bool,
+    /// What modern clients would have had to declare for the questions of their calls, by the ids
+    /// of the calls.
+    pub(super) needs: HashMap<Box<str>, &'static str>,
     /// What the server was told to log, on behalf of modern clients.
     level: Option<Level>,
 }
@@ -145,6 +148,7 @@ impl LiveSession {
             cancels: HashMap::new(),
             last_seen: now(),
             listening: false,
+            needs: HashMap::new(),
             level: None,
         };
         Arc::new(Self {

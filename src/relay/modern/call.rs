@@ -69,7 +69,10 @@ impl Driver {
     /// Runs the call to its end.
     pub(super) async fn run(mut self) {
         let keep_alive = self.pooled.session.shared.config.timeouts.keep_alive;
+        let ending = self.pooled.session.shared.ending.clone();
+        let mut away = false;
         while !self.call.is_over() {
+            away = matches!(self.call.state(), State::Parked | State::ParkedDone);
             let due = self.call.deadline().map(tokio::time::Instant::from_std);
             let outputs = tokio::select! {
                 item = self.pipe.recv() => match item {
@@ -85,6 +88,8 @@ impl Driver {
                 () = tokio::time::sleep_until(due.unwrap_or_else(far)), if due.is_some() => {
                     self.call.handle_timeout(now())
                 }
+                // Nobody can come back to a gateway that ends.
+                () = ending.cancelled(), if away => self.call.handle(now(), Input::End),
                 () = tokio::time::sleep(keep_alive), if self.is_silent() => {
                     if let Some(outlet) = &mut self.outlet {
                         outlet.open();
@@ -94,10 +99,15 @@ impl Driver {
             };
             self.carry_out(outputs).await;
         }
-        let over = match self.call.state() {
-            State::Delivered => Over::Consumed,
-            _ => Over::Expired,
+        let over = match (self.call.state(), away) {
+            (State::Delivered, _) | (_, false) => Over::Consumed,
+            (_, true) => Over::Expired,
         };
+        self.pooled
+            .session
+            .state()
+            .needs
+            .remove(self.inner.as_str());
         self.pooled.session.shared.lot.close(self.id, over, now());
         if self.single {
             self.pooled.session.end(super::super::Ending::Deleted).await;
@@ -258,8 +268,25 @@ impl Driver {
         let Some(outlet) = self.outlet.take() else {
             return;
         };
-        let (status, body) = response_for(response, &outlet.id, &self.method, &self.pooled);
-        outlet.finish(status, body).await;
+        let need = self
+            .pooled
+            .session
+            .state()
+            .needs
+            .remove(self.inner.as_str());
+        match need.filter(|_| outlet.is_undecided() && has_failed(response)) {
+            // The client can do something about it: declare more, and call again.
+            Some(required) => {
+                let server = self.pooled.session.server().name().as_str();
+                outlet
+                    .fail(Rejected::Capability(required).into(), server)
+                    .await;
+            }
+            None => {
+                let (status, body) = response_for(response, &outlet.id, &self.method, &self.pooled);
+                outlet.finish(status, body).await;
+            }
+        }
     }
 
     async fn cancel(&self) {
@@ -290,6 +317,14 @@ pub(super) async fn begin(
     );
     session.begin(request, sink, admission).await?;
     Ok(items)
+}
+
+/// Whether a response is an error, of the protocol or of a tool.
+fn has_failed(response: &Bytes) -> bool {
+    Message::parse(response).is_ok_and(|response| match response.result() {
+        None => true,
+        Some(result) => matches!(members(result, ["isError"]), Ok([Some("true")])),
+    })
 }
 
 /// Whether a response is the gateway's own, and says that the server forgot the session.
@@ -329,7 +364,7 @@ pub(super) fn response_for(
     }
     let error = response.error().unwrap_or("{}");
     let missing = matches!(members(error, ["code"]), Ok([Some("-32601")]));
-    let status = if missing && !super::is_offered(method, pooled) {
+    let status = if missing && !super::is_declared(method, pooled) {
         404
     } else {
         200

@@ -67,7 +67,7 @@ impl Relay {
         if client_modern::is_gone(message.method()) {
             return Err(Rejected::Method.into());
         }
-        if request.is_retry() {
+        if visit.continues() {
             return visit.come_back().await;
         }
         match message.method() {
@@ -218,17 +218,30 @@ impl Visit<'_> {
     }
 }
 
-/// Whether a server declared what this method needs. Methods we never heard of are the server's to
-/// judge.
+/// Whether a server may be asked this: it declared what the method needs, or we never heard of the
+/// method and it is the server's to judge.
 fn is_offered(method: &str, pooled: &Pooled) -> bool {
+    !is_known(method) || is_declared(method, pooled)
+}
+
+/// Whether a method belongs to a capability.
+fn is_known(method: &str) -> bool {
+    let family = method.split_once('/').map_or("", |(family, _)| family);
+    matches!(
+        family,
+        "tools" | "prompts" | "resources" | "completion" | "tasks"
+    )
+}
+
+/// Whether a server declared the capability that this method belongs to.
+fn is_declared(method: &str, pooled: &Pooled) -> bool {
     let capability = match method.split_once('/') {
         Some(("tools", _)) => "tools",
         Some(("prompts", _)) => "prompts",
         Some(("resources", _)) => "resources",
         Some(("completion", _)) => "completions",
-        // Of the revision before; the modern ones are an extension that is not offered here.
-        Some(("tasks", _)) => return false,
-        _ => return true,
+        // Tasks of the revision before are not offered here, and what we never heard of was not declared.
+        _ => return false,
     };
     pooled.welcome.has(capability)
 }

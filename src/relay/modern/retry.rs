@@ -68,6 +68,24 @@ impl Visit<'_> {
         answer.await.unwrap_or(Err(Error::SessionEnded))
     }
 
+    /// Whether a request continues a call of ours. Answers alone do, if one of their keys can be ours;
+    /// others are for questions that nobody here asked, and are ignored.
+    pub(super) fn continues(&self) -> bool {
+        let ours = |key: &str| {
+            let number = key.strip_prefix(['e', 's', 'r', 'u']);
+            number.is_some_and(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit()))
+        };
+        match (self.request.state, self.request.responses) {
+            (Some(_), _) => true,
+            (None, None) => false,
+            (None, Some(responses)) => all_members(responses).map_or(true, |members| {
+                members
+                    .iter()
+                    .any(|(name, _)| text(name).is_some_and(|key| ours(&key)))
+            }),
+        }
+    }
+
     fn answers(&self) -> Result<Vec<(String, String)>, Error> {
         let Some(responses) = self.request.responses else {
             return Ok(Vec::new());
