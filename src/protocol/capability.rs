@@ -16,6 +16,10 @@ pub struct ClientCapabilities {
     pub url: bool,
     /// `sampling/createMessage`.
     pub sampling: bool,
+    /// Tools in sampling (2025-11-25).
+    pub sampling_tools: bool,
+    /// The context of servers in sampling (2025-11-25).
+    pub sampling_context: bool,
     /// `roots/list`.
     pub roots: bool,
 }
@@ -50,10 +54,16 @@ impl ClientCapabilities {
             .and_then(|raw| members(raw, ["form", "url"]).ok())
             .unwrap_or_default();
         let (form, url) = (object(form), object(url));
+        let [tools, context] = sampling
+            .filter(|raw| is_object(raw))
+            .and_then(|raw| members(raw, ["tools", "context"]).ok())
+            .unwrap_or_default();
         Self {
             form: object(elicitation) && (form || !url),
             url,
             sampling: object(sampling),
+            sampling_tools: object(tools),
+            sampling_context: object(context),
             roots: object(roots),
         }
     }

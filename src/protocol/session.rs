@@ -328,6 +328,8 @@ mod tests {
         url: true,
         sampling: true,
         roots: true,
+        sampling_tools: true,
+        sampling_context: true,
     };
 
     fn question(id: &str) -> Message {

@@ -67,7 +67,9 @@ impl Reading {
             let Some(event) = self.events.next().await? else {
                 return Ok(None);
             };
-            self.last = event.id.or(self.last.take());
+            if event.id.is_some() {
+                self.last = event.id;
+            }
             self.retry = event.retry.map(Duration::from_millis).or(self.retry);
             let named = event.name.as_deref().is_none_or(|name| name == b"message");
             // An event without data only carries its id (2025-11-25 transports, "polling").

@@ -6,6 +6,7 @@
 //! - Nobody's absence is told as `decline` or `accept`.
 
 use super::{Asked, Output};
+use crate::protocol::capability::ClientCapabilities;
 use crate::protocol::client_modern::Rejected;
 use crate::protocol::edit::{Edit, edit};
 use crate::protocol::object::{is_object, members, text};
@@ -68,9 +69,26 @@ pub(super) fn for_server(method: &str, answer: &str) -> String {
     edit(answer, [("content", Edit::Remove)]).unwrap_or_else(|| answer.to_owned())
 }
 
-/// Parameters as a modern client takes them: a URL has no id of its own any more.
-pub(super) fn for_client(params: &str) -> String {
-    edit(params, [("elicitationId", Edit::Remove)]).unwrap_or_else(|| params.to_owned())
+/// Parameters as a modern client takes them: a URL has no id of its own any more, and the context of
+/// servers is asked of those alone who declared that they have it.
+pub(super) fn for_client(params: &str, capabilities: ClientCapabilities) -> String {
+    let context = if capabilities.sampling_context {
+        keep(params)
+    } else {
+        Edit::Remove
+    };
+    edit(
+        params,
+        [("elicitationId", Edit::Remove), ("includeContext", context)],
+    )
+    .unwrap_or_else(|| params.to_owned())
+}
+
+fn keep(params: &str) -> Edit<'_> {
+    match members(params, ["includeContext"]) {
+        Ok([Some(context)]) => Edit::Set(context),
+        _ => Edit::Remove,
+    }
 }
 
 #[cfg(test)]
@@ -104,10 +122,24 @@ mod tests {
     #[test]
     fn a_url_loses_the_id_that_only_the_older_era_has() {
         assert_eq!(
-            for_client(r#"{"mode":"url","elicitationId":"7","url":"https://x/?a=%20"}"#),
+            for_client(
+                r#"{"mode":"url","elicitationId":"7","url":"https://x/?a=%20"}"#,
+                ClientCapabilities::default()
+            ),
             r#"{"mode":"url","url":"https://x/?a=%20"}"#
         );
         let form = r#"{"message":"?", "requestedSchema":{"default":1.0}}"#;
-        assert_eq!(for_client(form), form);
+        assert_eq!(for_client(form, ClientCapabilities::default()), form);
+        let sampling = r#"{"includeContext":"allServers","maxTokens":1.0}"#;
+        let bare = ClientCapabilities {
+            sampling: true,
+            ..ClientCapabilities::default()
+        };
+        let whole = ClientCapabilities {
+            sampling_context: true,
+            ..bare
+        };
+        assert_eq!(for_client(sampling, bare), r#"{"maxTokens":1.0}"#);
+        assert_eq!(for_client(sampling, whole), sampling);
     }
 }

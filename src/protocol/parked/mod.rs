@@ -332,7 +332,9 @@ impl Call {
         self.queued.push(Asked {
             key: format!("{prefix}{}", self.keys),
             method: message.method().to_owned(),
-            params: message.params().map(for_client),
+            params: message
+                .params()
+                .map(|params| for_client(params, self.capabilities)),
             id,
             message: message.clone(),
         });

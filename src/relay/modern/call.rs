@@ -274,19 +274,15 @@ impl Driver {
             .state()
             .needs
             .remove(self.inner.as_str());
-        match need.filter(|_| outlet.is_undecided() && has_failed(response)) {
+        if let Some(required) = need.filter(|_| outlet.is_undecided() && has_failed(response)) {
             // The client can do something about it: declare more, and call again.
-            Some(required) => {
-                let server = self.pooled.session.server().name().as_str();
-                outlet
-                    .fail(Rejected::Capability(required).into(), server)
-                    .await;
-            }
-            None => {
-                let (status, body) = response_for(response, &outlet.id, &self.method, &self.pooled);
-                outlet.finish(status, body).await;
-            }
+            let server = self.pooled.session.server().name().as_str();
+            return outlet
+                .fail(Rejected::Capability(required).into(), server)
+                .await;
         }
+        let (status, body) = response_for(response, &outlet.id, &self.method, &self.pooled);
+        outlet.finish(status, body).await;
     }
 
     async fn cancel(&self) {

@@ -194,7 +194,7 @@ impl Visit<'_> {
         let params = client_modern::to_legacy(&params, token);
         let params = params.as_deref().map_or(Edit::Remove, Edit::Set);
         let whole = edit(whole, [("id", Edit::Set(inner)), ("params", params)])
-            .ok_or(Error::Misbehaved("could not be asked".into()))?;
+            .ok_or_else(|| Error::Misbehaved("could not be asked".into()))?;
         Ok(Message::parse(&Bytes::from(whole))?)
     }
 
@@ -256,4 +256,6 @@ const NOTHING: ClientCapabilities = ClientCapabilities {
     url: false,
     sampling: false,
     roots: false,
+    sampling_tools: false,
+    sampling_context: false,
 };

@@ -154,7 +154,17 @@ fn initialize(profile: ClientCapabilities) -> String {
         (false, true) => Some(r#""elicitation":{"url":{}}"#),
         (true, true) => Some(r#""elicitation":{"form":{},"url":{}}"#),
     };
-    let sampling = profile.sampling.then_some(r#""sampling":{}"#);
+    let sampling = match (
+        profile.sampling,
+        profile.sampling_tools,
+        profile.sampling_context,
+    ) {
+        (false, _, _) => None,
+        (true, false, false) => Some(r#""sampling":{}"#),
+        (true, true, false) => Some(r#""sampling":{"tools":{}}"#),
+        (true, false, true) => Some(r#""sampling":{"context":{}}"#),
+        (true, true, true) => Some(r#""sampling":{"tools":{},"context":{}}"#),
+    };
     let roots = profile.roots.then_some(r#""roots":{}"#);
     let capabilities: Vec<_> = [elicitation, sampling, roots]
         .into_iter()
@@ -173,12 +183,14 @@ mod tests {
 
     #[test]
     fn what_is_declared_is_what_the_client_can_be_asked() {
-        for bits in 0..16 {
+        for bits in 0..64 {
             let profile = ClientCapabilities {
                 form: bits & 1 > 0,
                 url: bits & 2 > 0,
                 sampling: bits & 4 > 0,
                 roots: bits & 8 > 0,
+                sampling_tools: bits & 20 == 20,
+                sampling_context: bits & 36 == 36,
             };
             let message = Message::parse(&initialize(profile).into_bytes().into()).unwrap();
             let [capabilities] = message.param(["capabilities"]).unwrap();

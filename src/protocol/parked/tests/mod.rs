@@ -17,18 +17,24 @@ const EVERYTHING: ClientCapabilities = ClientCapabilities {
     url: true,
     sampling: true,
     roots: true,
+    sampling_tools: true,
+    sampling_context: true,
 };
 const FORMS_ONLY: ClientCapabilities = ClientCapabilities {
     form: true,
     url: false,
     sampling: false,
     roots: false,
+    sampling_tools: false,
+    sampling_context: false,
 };
 const NOTHING: ClientCapabilities = ClientCapabilities {
     form: false,
     url: false,
     sampling: false,
     roots: false,
+    sampling_tools: false,
+    sampling_context: false,
 };
 
 type Asks = (&'static str, &'static str);
