@@ -105,6 +105,9 @@ pub enum Error {
     /// The session ended while the request was in flight.
     #[error("the session ended while the request was in flight")]
     SessionEnded,
+    /// The person said no to what the call needs.
+    #[error("the user declined what the request needs")]
+    Declined,
     /// A modern client posted a response: its revision has none.
     #[error("this protocol version has no responses from clients")]
     ResponsePosted,
@@ -157,6 +160,7 @@ impl Error {
             Self::ServerLimited(_) => "upstream_limited",
             Self::Credentials => "upstream_credentials",
             Self::SessionEnded => "session_lost",
+            Self::Declined => "interaction_failed",
             Self::ResponsePosted => "response_posted",
             Self::Modern(rejected) => rejected.reason(),
             Self::Cancelled => "cancelled",
@@ -172,6 +176,7 @@ impl Error {
             Self::Slow(_) => -31002,
             Self::SessionEnded | Self::Forgotten => -31003,
             Self::Limited { .. } | Self::ServerLimited(_) => -31004,
+            Self::Declined => -31007,
             Self::Capacity(_) | Self::ShuttingDown | Self::AuditFull => -31006,
             Self::Misbehaved(_) | Self::Broken => -32603,
             Self::Modern(rejected) => rejected.code(),

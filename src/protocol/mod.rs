@@ -20,6 +20,7 @@ pub mod media;
 pub mod message;
 pub mod object;
 pub mod parked;
+pub mod replay;
 pub mod server_legacy;
 pub mod session;
 pub mod sse;

@@ -181,6 +181,15 @@ impl Call {
         self.state
     }
 
+    /// Counts a round that is asked beside this machine; `None` when there were too many.
+    pub fn take_round(&mut self) -> Option<u32> {
+        if self.round >= self.limits.rounds {
+            return None;
+        }
+        self.round += 1;
+        Some(self.round)
+    }
+
     /// When [`handle_timeout`](Self::handle_timeout) is due.
     pub fn deadline(&self) -> Option<Instant> {
         match self.state {

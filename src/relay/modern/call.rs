@@ -2,6 +2,7 @@
 //! ([`parked::Call`]) and carries out what it decides, over all the requests that the call spans.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::sync::mpsc::{Receiver, channel};
@@ -28,6 +29,7 @@ use crate::protocol::edit::{Edit, edit};
 use crate::protocol::message::{self, Kind, Message};
 use crate::protocol::object::members;
 use crate::protocol::parked::{Asked, Call, Input, Output, Retry, State};
+use crate::protocol::replay::Replay;
 
 /// A request of the client that continues the call.
 #[derive(Debug)]
@@ -50,9 +52,14 @@ pub(super) struct Driver {
     pub(super) inner: String,
     /// Whose session it is.
     pub(super) key: Key,
-    /// What was sent to the server, while it surely was not carried out if the server forgot the
-    /// session.
-    pub(super) sent: Option<Message>,
+    /// What was sent to the server.
+    pub(super) sent: Message,
+    /// Whether it may be sent to a new session, should the server have forgotten this one.
+    pub(super) fresh: bool,
+    /// Whether the server has it.
+    pub(super) in_flight: bool,
+    /// Addresses that the person has to visit before the call is made again.
+    pub(super) replay: Option<Replay>,
     pub(super) method: String,
     /// What the request was.
     pub(super) request: [u8; 32],
@@ -70,15 +77,14 @@ impl Driver {
     pub(super) async fn run(mut self) {
         let keep_alive = self.pooled.session.shared.config.timeouts.keep_alive;
         let ending = self.pooled.session.shared.ending.clone();
+        let mut done = self.pooled.session.listens().visited();
         let mut away = false;
         while !self.call.is_over() {
-            away = matches!(self.call.state(), State::Parked | State::ParkedDone);
-            let due = self.call.deadline().map(tokio::time::Instant::from_std);
+            away = self.is_away();
+            let due = self.deadline().map(tokio::time::Instant::from_std);
             let outputs = tokio::select! {
-                item = self.pipe.recv() => match item {
-                    Some(Item::Outcome(response)) if is_forgotten(&response) && self.sent.is_some() => {
-                        self.begin_anew(response).await
-                    }
+                item = self.pipe.recv(), if self.in_flight => match item {
+                    Some(Item::Outcome(response)) => self.conclude(response).await,
                     Some(item) => self.take(item),
                     // The exchange always leaves an outcome; without one its task has died.
                     None => self.call.handle(now(), Input::End),
@@ -86,10 +92,17 @@ impl Driver {
                 Some(back) = self.retries.recv() => self.take_back(back),
                 () = gone(&mut self.outlet) => self.call.handle(now(), Input::Gone),
                 () = tokio::time::sleep_until(due.unwrap_or_else(far)), if due.is_some() => {
-                    self.call.handle_timeout(now())
+                    let mut outputs = self.call.handle_timeout(now());
+                    outputs.extend(self.visits_due().await);
+                    outputs
                 }
                 // Nobody can come back to a gateway that ends.
                 () = ending.cancelled(), if away => self.call.handle(now(), Input::End),
+                Ok(()) = done.changed(), if self.replay.is_some() => {
+                    let ids = done.borrow_and_update().clone();
+                    self.visited(&ids);
+                    continue;
+                }
                 () = tokio::time::sleep(keep_alive), if self.is_silent() => {
                     if let Some(outlet) = &mut self.outlet {
                         outlet.open();
@@ -114,12 +127,37 @@ impl Driver {
         }
     }
 
+    /// Whether the client was sent away.
+    fn is_away(&self) -> bool {
+        matches!(self.call.state(), State::Parked | State::ParkedDone)
+            || self.replay.as_ref().is_some_and(Replay::is_away)
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let replay = self.replay.as_ref().and_then(Replay::deadline);
+        self.call.deadline().into_iter().chain(replay).min()
+    }
+
+    /// How long a client may stay away.
+    pub(super) fn park(&self) -> Duration {
+        self.pooled.session.shared.config.timeouts.question
+    }
+
+    /// The server has answered, which is not always the end.
+    async fn conclude(&mut self, response: Bytes) -> Vec<Output> {
+        if std::mem::take(&mut self.fresh) && is_forgotten(&response) {
+            return self.begin_anew(response).await;
+        }
+        if let Some(visits) = self.wants_visits(&response) {
+            return self.send_away(visits, response).await;
+        }
+        self.replay = None;
+        self.call.handle(now(), Input::Outcome(response))
+    }
+
     /// The server forgot the session before it took the call: it goes to a new one, once.
     async fn begin_anew(&mut self, response: Bytes) -> Vec<Output> {
         let shared = Arc::clone(&self.pooled.session.shared);
-        let Some(request) = self.sent.take() else {
-            return Vec::new();
-        };
         let begun = async {
             let pooled = if self.single {
                 shared.single(&self.key).await?
@@ -129,7 +167,7 @@ impl Driver {
             let admission = shared
                 .limiter
                 .admit(&self.key.server, &self.key.principal)?;
-            let pipe = begin(&pooled.session, request, admission).await?;
+            let pipe = begin(&pooled.session, self.sent.clone(), admission).await?;
             Ok::<_, Error>((pooled, pipe))
         };
         match begun.await {
@@ -151,6 +189,8 @@ impl Driver {
     }
 
     fn take(&mut self, item: Item) -> Vec<Output> {
+        // It is at work, so it was not forgotten.
+        self.fresh = false;
         let now = now();
         match item {
             Item::Question(id, bytes) => match Message::parse(&bytes) {
@@ -165,6 +205,9 @@ impl Driver {
     }
 
     fn take_back(&mut self, back: Return) -> Vec<Output> {
+        if self.replay.is_some() {
+            return self.come_from_visits(back);
+        }
         let Return {
             round,
             capabilities,
@@ -201,7 +244,10 @@ impl Driver {
         for output in outputs {
             match output {
                 Output::Forward(notice) => self.forward(&notice),
-                Output::Round(round, asked) => self.ask(round, &asked).await,
+                Output::Round(round, asked) => {
+                    self.send_round(round, asked.iter().map(input_request).collect())
+                        .await;
+                }
                 Output::Done(response) => self.finish(&response).await,
                 Output::Answer(id, result) => {
                     let answer = message::result(&id.to_string(), &result);
@@ -236,22 +282,20 @@ impl Driver {
         }
     }
 
-    /// Sends the client away with questions.
-    async fn ask(&mut self, round: u32, asked: &[Asked]) {
+    /// Sends the client away with these entries of `inputRequests`.
+    pub(super) async fn send_round(&mut self, round: u32, entries: Vec<String>) {
         let Some(outlet) = self.outlet.take() else {
             return;
         };
         let session = &self.pooled.session;
-        let life = session.shared.config.timeouts.question;
-        let state = seal::State::new(self.id, round, self.request, today(), life);
+        let state = seal::State::new(self.id, round, self.request, today(), self.park());
         let sealed = match session.shared.seal.seal(&state, &self.bound) {
             Ok(sealed) => sealed,
             Err(error) => return outlet.fail(error, session.server().name().as_str()).await,
         };
-        let requests: Vec<_> = asked.iter().map(input_request).collect();
         let result = format!(
             r#"{{"resultType":"input_required","inputRequests":{{{}}},"requestState":"{sealed}"}}"#,
-            requests.join(",")
+            entries.join(",")
         );
         let result = match self.pooled.welcome.info() {
             Some(info) => {
@@ -390,5 +434,5 @@ async fn gone(outlet: &mut Option<Outlet>) {
 }
 
 fn far() -> tokio::time::Instant {
-    tokio::time::Instant::from_std(now() + std::time::Duration::from_hours(24))
+    tokio::time::Instant::from_std(now() + Duration::from_hours(24))
 }

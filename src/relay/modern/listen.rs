@@ -1,11 +1,12 @@
 //! `subscriptions/listen` at a legacy server: what its session hears, on the streams of those who
 //! asked for it (2026-07-28 basic/patterns/subscriptions).
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::mpsc::{Sender, channel};
+use tokio::sync::watch;
 
 use super::super::deliver::Item;
 use super::super::session::LiveSession;
@@ -23,9 +24,16 @@ use crate::protocol::object::{elements, members, text};
 /// The most resources that one listen may name.
 const MOST: usize = 256;
 
-/// The listens of one session.
+/// Those who wait for what one session hears.
 #[derive(Debug, Default)]
-pub(crate) struct Listens(Mutex<Vec<Listen>>);
+pub(crate) struct Listens {
+    listens: Mutex<Vec<Listen>>,
+    /// Addresses that people are done at, the latest ones; made when somebody waits for them.
+    visited: OnceLock<watch::Sender<Vec<String>>>,
+}
+
+/// How many addresses that people are done at are remembered.
+const VISITED: usize = 64;
 
 #[derive(Debug)]
 struct Listen {
@@ -53,7 +61,7 @@ impl Visit<'_> {
         let id = self.message.id().unwrap_or("null").to_owned();
         let (pipe, rest) = channel(PIPE);
         let acknowledged = acknowledgement(&id, &honoured);
-        pooled.session.listens().0.lock().push(Listen {
+        pooled.session.listens().listens.lock().push(Listen {
             id,
             wanted: honoured,
             pipe,
@@ -127,7 +135,15 @@ impl LiveSession {
 
     /// Passes what changed to those who listen for it.
     pub(in crate::relay) fn tell_listeners(&self, notice: &Message) {
-        self.listens().0.lock().retain(|listen| {
+        if notice.method() == "notifications/elicitation/complete" {
+            if let Ok([Some(id)]) = notice.param(["elicitationId"]) {
+                text(id)
+                    .into_iter()
+                    .for_each(|id| self.listens().visit(id.into_owned()));
+            }
+            return;
+        }
+        self.listens().listens.lock().retain(|listen| {
             if !listen.wanted.includes(notice) {
                 return !listen.pipe.is_closed();
             }
@@ -142,7 +158,7 @@ impl LiveSession {
 
     /// Ends every listen with its result: the server is gone for good.
     pub(in crate::relay) fn end_listens(&self) {
-        for listen in self.listens().0.lock().drain(..) {
+        for listen in self.listens().listens.lock().drain(..) {
             let result = format!(
                 r#"{{"resultType":"complete","_meta":{{"io.modelcontextprotocol/subscriptionId":{}}}}}"#,
                 listen.id
@@ -155,9 +171,31 @@ impl LiveSession {
 }
 
 impl Listens {
+    /// The addresses that people are done at, from now on.
+    pub(in crate::relay) fn visited(&self) -> watch::Receiver<Vec<String>> {
+        self.visited
+            .get_or_init(|| watch::channel(Vec::new()).0)
+            .subscribe()
+    }
+
+    /// The server tells that a person is done at an address.
+    fn visit(&self, id: String) {
+        if let Some(visited) = self.visited.get() {
+            visited.send_modify(|ids| {
+                if ids.len() == VISITED {
+                    ids.remove(0);
+                }
+                ids.push(id);
+            });
+        }
+    }
+
     /// Whether anybody listens.
     pub(in crate::relay) fn any(&self) -> bool {
-        self.0.lock().iter().any(|listen| !listen.pipe.is_closed())
+        self.listens
+            .lock()
+            .iter()
+            .any(|listen| !listen.pipe.is_closed())
     }
 }
 

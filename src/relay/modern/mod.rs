@@ -14,6 +14,7 @@ mod outlet;
 pub(super) mod pool;
 mod retry;
 pub(super) mod seal;
+mod visits;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -132,7 +133,10 @@ impl Visit<'_> {
             call: Call::new(self.limits(), self.request.capabilities),
             key: self.key(),
             inner,
-            sent: Some(request),
+            sent: request,
+            fresh: true,
+            in_flight: true,
+            replay: None,
             method: self.message.method().to_owned(),
             request: self.fingerprint(),
             bound: seal::bound_to(self.server, self.principal),

@@ -189,8 +189,8 @@ mod tests {
                 url: bits & 2 > 0,
                 sampling: bits & 4 > 0,
                 roots: bits & 8 > 0,
-                sampling_tools: bits & 20 == 20,
-                sampling_context: bits & 36 == 36,
+                sampling_tools: bits & 0x14 == 0x14,
+                sampling_context: bits & 0x24 == 0x24,
             };
             let message = Message::parse(&initialize(profile).into_bytes().into()).unwrap();
             let [capabilities] = message.param(["capabilities"]).unwrap();
