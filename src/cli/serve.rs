@@ -10,6 +10,9 @@ use crate::Gateway;
 use crate::config::{Access, Config};
 use crate::telemetry::{LogFormat, init_logs};
 
+/// The signal that says that a file has reached the size limit of the process.
+const SIGXFSZ: i32 = 25;
+
 /// Reads the configuration, serves, and ends when told to. A second signal ends at once.
 pub fn run(path: &Path) -> ExitCode {
     let config = match Config::load(path, &|name| std::env::var(name).ok()) {
@@ -44,6 +47,9 @@ async fn serve(config: Config) -> ExitCode {
         (Ok(terminate), Ok(interrupt)) => (terminate, interrupt),
         (Err(error), _) | (_, Err(error)) => return problem(error),
     };
+    // A file that may not grow is a full disk, which the audit log knows how to deal with; left
+    // alone, the signal would end the process.
+    let _file_size = signal(SignalKind::from_raw(SIGXFSZ));
     let gateway = match Gateway::start(config).await {
         Ok(gateway) => gateway,
         Err(error) => return problem(Causes(&error)),

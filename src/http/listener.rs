@@ -4,10 +4,12 @@
 //! time, and a stream that waits holds up nothing.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
@@ -16,8 +18,11 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// How long a new connection may be silent.
-const FIRST_BYTE: Duration = Duration::from_secs(10);
+use super::patient::Patient;
+
+/// How long a new connection may take to send the head of its first request: until then nobody knows
+/// whose it is.
+const FIRST_HEAD: Duration = Duration::from_secs(10);
 
 /// How long the head of a request may take, and how long a connection may wait for its next one.
 const HEAD: Duration = Duration::from_secs(75);
@@ -35,10 +40,7 @@ pub(crate) async fn serve(
     most: Option<usize>,
     stop: CancellationToken,
 ) {
-    let most = most
-        .unwrap_or(Semaphore::MAX_PERMITS)
-        .min(Semaphore::MAX_PERMITS);
-    let places = Arc::new(Semaphore::new(most));
+    let places = Arc::new(Semaphore::new(places(most)));
     let graceful = GracefulShutdown::new();
     let connections = TaskTracker::new();
     let cut = CancellationToken::new();
@@ -77,18 +79,54 @@ pub(crate) async fn serve(
 
 async fn converse(socket: TcpStream, router: Router, watcher: Watcher) {
     let _slower = socket.set_nodelay(true);
-    if !matches!(
-        tokio::time::timeout(FIRST_BYTE, socket.readable()).await,
-        Ok(Ok(()))
-    ) {
-        return;
-    }
+    let asked = Arc::new(AtomicBool::new(false));
+    let service = {
+        let (asked, service) = (Arc::clone(&asked), TowerToHyperService::new(router));
+        service_fn(move |request| {
+            asked.store(true, Ordering::Relaxed);
+            service.call(request)
+        })
+    };
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
         .max_buf_size(HEAD_SIZE)
-        .serve_connection(TokioIo::new(socket), TowerToHyperService::new(router));
-    if let Err(error) = watcher.watch(connection).await {
+        .serve_connection(TokioIo::new(Patient::new(socket)), service);
+    let connection = watcher.watch(connection);
+    tokio::pin!(connection);
+    let ended = tokio::select! {
+        ended = &mut connection => ended,
+        () = tokio::time::sleep(FIRST_HEAD) => {
+            if !asked.load(Ordering::Relaxed) {
+                return;
+            }
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended");
     }
+}
+
+/// How many connections may be open: what is configured, as far as the system's limit on descriptors
+/// goes. A client's connection may need another one to its server, and some are needed besides.
+fn places(configured: Option<usize>) -> usize {
+    const RESERVE: u64 = 64;
+    let configured = configured
+        .unwrap_or(Semaphore::MAX_PERMITS)
+        .min(Semaphore::MAX_PERMITS);
+    let Ok(descriptors) = rlimit::increase_nofile_limit(u64::MAX) else {
+        return configured;
+    };
+    let possible = usize::try_from(descriptors.saturating_sub(RESERVE) / 2)
+        .unwrap_or(usize::MAX)
+        .max(1);
+    if possible < configured {
+        tracing::warn!(
+            descriptors,
+            connections = possible,
+            "fewer connections than configured: the system limits open files"
+        );
+    }
+    possible.min(configured)
 }

@@ -10,7 +10,6 @@ use axum::response::Response;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request};
 
-use super::strangers::Note;
 use super::visit::Visit;
 use super::{Front, cors, reply, today};
 use crate::auth::{Denied, Principal};
@@ -55,7 +54,7 @@ pub(super) async fn handle(
         .and_then(|()| hosts.check_origin(&parts.headers));
     let origin = match allowed {
         Ok(origin) => origin,
-        Err(error) => return front.refuse(None, None, &parts.headers, error.into()).await,
+        Err(error) => return front.refuse(None, None, &parts.headers, error.into()),
     };
     let response = match &origin {
         Some(origin) if parts.method == Method::OPTIONS => return cors::preflight(origin),
@@ -74,9 +73,7 @@ impl Front {
             method, headers, ..
         } = parts;
         let Some((server, _)) = self.0.config.servers.get_key_value(server) else {
-            return self
-                .refuse(None, None, &headers, Error::UnknownServer.into())
-                .await;
+            return self.refuse(None, None, &headers, Error::UnknownServer.into());
         };
         if !matches!(method, Method::POST | Method::GET | Method::DELETE) {
             return reply::not_allowed("GET, POST, DELETE, OPTIONS");
@@ -87,7 +84,7 @@ impl Front {
         }
         let identity = match self.0.auth.authenticate(server, &headers, today()).await {
             Ok(identity) => identity,
-            Err(denied) => return self.deny(server, &denied).await,
+            Err(denied) => return self.deny(server, &denied),
         };
         let visit = Visit {
             front: self,
@@ -105,24 +102,23 @@ impl Front {
             Err(refused) => {
                 let principal = Some(&visit.identity.principal);
                 self.refuse(Some(server), principal, &visit.headers, refused)
-                    .await
             }
         }
     }
 
     /// Answers a caller who may not come in, and puts that on record.
-    async fn deny(&self, server: &ServerName, denied: &Denied) -> Response {
+    fn deny(&self, server: &ServerName, denied: &Denied) -> Response {
         let record = Record::refused(today())
             .server(server)
             .outcome(Outcome::Refused)
             .reason(denied.reason())
             .status(denied.status().as_u16());
-        self.record(None, record).await;
+        self.0.relay.audit().note(None, record);
         reply::denied(denied)
     }
 
     /// Answers with an error, and puts a refusal on record.
-    async fn refuse(
+    fn refuse(
         &self,
         server: Option<&ServerName>,
         principal: Option<&Principal>,
@@ -166,26 +162,8 @@ impl Front {
         if let Some(method) = &method {
             record = record.method(method);
         }
-        self.record(principal, record).await;
+        self.0.relay.audit().note(principal, record);
         response
-    }
-
-    /// Puts a refusal on record; of callers who are not known, only so many.
-    async fn record(&self, principal: Option<&Principal>, record: Record) {
-        let audit = self.0.relay.audit();
-        if principal.is_none() {
-            match self.0.strangers.refused() {
-                Note::Count => return,
-                Note::Write(0) => {}
-                Note::Write(more) => {
-                    let record = Record::refused(today())
-                        .reason("more_of_strangers")
-                        .count(more);
-                    audit.write(record).await;
-                }
-            }
-        }
-        audit.write(record).await;
     }
 
     /// The reason for the record, which may tell more than the caller learns.

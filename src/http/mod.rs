@@ -12,8 +12,8 @@ mod cors;
 mod hosts;
 pub(crate) mod listener;
 mod mcp;
+mod patient;
 mod reply;
-mod strangers;
 mod stream;
 mod visit;
 
@@ -28,7 +28,6 @@ use http::{HeaderMap, Method, StatusCode, Uri};
 use tokio_util::sync::CancellationToken;
 
 use self::hosts::Hosts;
-use self::strangers::Strangers;
 use crate::auth::{Authenticator, metadata};
 use crate::config::Config;
 use crate::error::Error;
@@ -43,7 +42,6 @@ struct Parts {
     auth: Authenticator,
     relay: Relay,
     hosts: Hosts,
-    strangers: Strangers,
     /// Set when the gateway ends.
     ending: CancellationToken,
 }
@@ -61,7 +59,6 @@ impl Front {
             auth,
             relay,
             hosts,
-            strangers: Strangers::new(),
             ending,
         }))
     }
@@ -119,6 +116,11 @@ async fn ready(State(front): State<Front>) -> Response {
     let parts = &front.0;
     let (status, text) = if parts.ending.is_cancelled() {
         (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"ending"}"#)
+    } else if parts.relay.audit().is_stuck() {
+        (
+            StatusCode::SERVICE_UNAVAILABLE,
+            r#"{"status":"the audit log takes no records"}"#,
+        )
     } else if no_issuer_ready(&parts.auth) {
         (
             StatusCode::SERVICE_UNAVAILABLE,

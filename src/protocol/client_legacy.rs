@@ -57,9 +57,9 @@ impl Accept {
 /// Whether the body is said to be JSON. Parameters and case don't matter; saying nothing is no JSON,
 /// so that a web page's form can't be a message.
 pub fn is_json(headers: &HeaderMap) -> bool {
-    headers
-        .get(CONTENT_TYPE)
-        .is_some_and(|it| media_type(it.as_bytes()) == "application/json")
+    let mut types = headers.get_all(CONTENT_TYPE).iter();
+    let only = types.next().filter(|_| types.next().is_none());
+    only.is_some_and(|it| media_type(it.as_bytes()) == "application/json")
 }
 
 /// Whether the version header fits the session. Absent fits always: the session knows.

@@ -173,13 +173,26 @@ impl Visitor<'_> for Name<'_> {
         if let Some(index) = self.0.iter().position(|name| *name == key) {
             return Ok(Some(index));
         }
-        match self.0.iter().find(|name| name.eq_ignore_ascii_case(key)) {
+        match self.0.iter().find(|name| is_variant(name, key)) {
             Some(name) => Err(E::custom(format_args!(
                 "member `{name}` is spelled in another case"
             ))),
             None => Ok(None),
         }
     }
+}
+
+/// Whether some reader takes `key` for `name`: in another case, where two letters that are not ASCII
+/// are the lower case of two that are.
+fn is_variant(name: &str, key: &str) -> bool {
+    let folded = key.chars().map(|letter| match letter {
+        '\u{17f}' => 's',
+        '\u{212a}' => 'k',
+        other => other.to_ascii_lowercase(),
+    });
+    name.chars()
+        .map(|letter| letter.to_ascii_lowercase())
+        .eq(folded)
 }
 
 #[cfg(test)]
@@ -209,9 +222,13 @@ mod tests {
             r#"{"NAME":"b"}"#,
             r#"{"name":"a","\u006eame":"b"}"#,
             r#"{"\u004eame":"b"}"#,
+            r#"{"name":"a","n\u0041me":"b"}"#,
         ] {
             assert!(members(raw, ["name"]).is_err(), "{raw}");
         }
+        // Go reads a long s as an s, and the Kelvin sign as a k.
+        assert!(members("{\"param\u{17f}\":1}", ["params"]).is_err());
+        assert!(members("{\"to\u{212a}en\":1}", ["token"]).is_err());
         // Ambiguity elsewhere is not ours to judge.
         assert!(members(r#"{"x":1,"x":2,"X":3}"#, ["name"]).is_ok());
     }

@@ -162,6 +162,9 @@ impl Decoder {
     }
 }
 
+/// Bytes of data that are copied out of the buffer instead of keeping it alive.
+const SMALL: usize = 64 * 1024;
+
 /// The data of an event that is not complete.
 #[derive(Debug)]
 enum Data {
@@ -174,6 +177,8 @@ enum Data {
 impl Data {
     fn whole(self) -> Bytes {
         match self {
+            // A slice keeps all of the buffer that it was cut from, which may be much larger.
+            Self::Line(line) if line.len() <= SMALL => Bytes::copy_from_slice(&line),
             Self::Line(line) => line,
             Self::Lines(lines) => lines.freeze(),
         }

@@ -58,7 +58,7 @@ impl LiveSession {
                 Err(error) => Err(error),
             };
             if let Err(error) = begun {
-                self.record_refused(&error).await;
+                self.record_refused(&error);
                 refused.push(Item::Outcome(self.error_body(&error, id.as_deref())));
             }
         }
@@ -96,14 +96,14 @@ impl LiveSession {
         Ok(Answer::Json(200, array.freeze()))
     }
 
-    async fn record_refused(&self, error: &Error) {
+    fn record_refused(&self, error: &Error) {
         if error.is_refusal() {
             let record = self
                 .about(Record::refused)
                 .outcome(Outcome::Refused)
                 .reason(error.reason())
                 .code(error.code().into());
-            self.shared.audit.write(record).await;
+            self.shared.audit.note(Some(self.principal()), record);
         }
     }
 

@@ -64,7 +64,7 @@ impl LiveSession {
                 }
                 match state.streams.route(cause, self.face()) {
                     Some(pipe) => pipe,
-                    None => return state.streams.hold(item),
+                    None => return state.hold(item),
                 }
             };
             item = match pipe.try_send(item) {
@@ -106,7 +106,7 @@ impl LiveSession {
                 },
                 None => item,
             };
-            state.streams.hold(item);
+            state.hold(item);
         }
     }
 

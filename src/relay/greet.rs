@@ -165,5 +165,8 @@ fn message_of(inbound: Inbound) -> Option<Message> {
 
 fn chosen(result: &str) -> Option<Version> {
     let [version] = members(result, ["protocolVersion"]).ok()?;
-    Some(Version::new(&text(version?)?))
+    let version = text(version?)?;
+    // It goes into logs and headers.
+    let plain = version.len() <= 32 && version.bytes().all(|byte| byte.is_ascii_graphic());
+    plain.then(|| Version::new(&version))
 }

@@ -81,13 +81,14 @@ pub(crate) struct Shared {
     lot: modern::lot::Lot,
     /// Seals what such clients hold.
     seal: modern::seal::Seal,
-    /// How many sessions may be ending at their servers at once.
-    partings: Semaphore,
+    /// How many sessions may be ending at each server at once: one that is slow to take it holds up
+    /// its own alone.
+    partings: BTreeMap<ServerName, Semaphore>,
     /// Set when the gateway ends: nothing new begins.
     ending: CancellationToken,
 }
 
-/// The most sessions that end at their servers at once.
+/// The most sessions that end at one server at once.
 const PARTINGS: usize = 64;
 
 impl Relay {
@@ -106,6 +107,11 @@ impl Relay {
             })
             .collect::<Result<_, Error>>()?;
         let limiter = Limiter::new(&config);
+        let partings = config
+            .servers
+            .keys()
+            .map(|name| (name.clone(), Semaphore::new(PARTINGS)))
+            .collect();
         Ok(Self(Arc::new(Shared {
             config,
             servers,
@@ -117,7 +123,7 @@ impl Relay {
             pool: modern::pool::Pool::default(),
             lot: modern::lot::Lot::default(),
             seal: modern::seal::Seal::new()?,
-            partings: Semaphore::new(PARTINGS),
+            partings,
             ending: CancellationToken::new(),
         })))
     }
@@ -194,6 +200,7 @@ impl Relay {
                 .is_some()
             {
                 shared.limiter.sweep();
+                shared.audit.sweep();
                 shared.pool.sweep();
                 shared.lot.sweep(now());
                 shared.end_idle(now());

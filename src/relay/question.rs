@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use bytes::Bytes;
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 use super::deliver::Item;
@@ -26,6 +27,8 @@ use crate::telemetry::audit::{self, Action, Outcome, Record};
 pub(super) struct Pending {
     summary: Summary,
     clock: Option<AbortHandle>,
+    /// Told when the question has no stream, and has to wait for one.
+    held: Arc<Notify>,
     _slot: QuestionSlot,
 }
 
@@ -74,12 +77,14 @@ impl LiveSession {
                 .await;
         };
         let summary = Summary::of(question);
+        let held = Arc::new(Notify::new());
         let booked = {
             let mut state = self.state();
             state.talk.ask(now(), cause, question).inspect(|id| {
                 let pending = Pending {
                     summary: summary.clone(),
                     clock: None,
+                    held: Arc::clone(&held),
                     _slot: place,
                 };
                 state.pending.insert(*id, pending);
@@ -111,7 +116,7 @@ impl LiveSession {
         let clock = self
             .shared
             .tasks
-            .spawn(Arc::clone(self).watch(id))
+            .spawn(Arc::clone(self).watch(id, held))
             .abort_handle();
         match self.state().pending.get_mut(&id) {
             Some(pending) => pending.clock = Some(clock),
@@ -148,7 +153,7 @@ impl LiveSession {
             let record = self
                 .about(Record::answer_ignored)
                 .reason("no_such_question");
-            self.shared.audit.write(record).await;
+            self.shared.audit.note(Some(self.principal()), record);
             return Ok(Answer::Accepted);
         };
         pending.stop_clock();
@@ -214,20 +219,29 @@ impl LiveSession {
         }
     }
 
-    /// Waits with a question, and ends it when its time is over.
-    async fn watch(self: Arc<Self>, id: QuestionId) {
+    /// Waits with a question, and ends it when its time is over: the person's, or that of a stream
+    /// which could carry it to them.
+    async fn watch(self: Arc<Self>, id: QuestionId, held: Arc<Notify>) {
         let times = &self.shared.config.timeouts;
         if self.face() == Face::Modern {
             // The parked call keeps the time; should its task have died, the question still ends.
             tokio::time::sleep(times.question * 2).await;
             return self.give_up(id, Unanswered::Timeout).await;
         }
-        tokio::time::sleep(times.stream.min(times.question)).await;
-        if self.state().streams.drop_question(id) {
-            return self.give_up(id, Unanswered::NoStream).await;
-        }
-        tokio::time::sleep(times.question.saturating_sub(times.stream)).await;
-        self.give_up(id, Unanswered::Timeout).await;
+        let streamless = async {
+            loop {
+                held.notified().await;
+                tokio::time::sleep(times.stream).await;
+                if self.state().streams.drop_question(id) {
+                    return;
+                }
+            }
+        };
+        let why = tokio::select! {
+            () = streamless => Unanswered::NoStream,
+            () = tokio::time::sleep(times.question) => Unanswered::Timeout,
+        };
+        self.give_up(id, why).await;
     }
 
     /// Ends a question whose client is not there to answer it. The gateway answers.
@@ -350,6 +364,11 @@ impl LiveSession {
 }
 
 impl Pending {
+    /// The question waits for a stream, from now on.
+    pub(super) fn hold(&self) {
+        self.held.notify_one();
+    }
+
     /// The question is over before its time.
     pub(super) fn stop_clock(&self) {
         if let Some(clock) = &self.clock {

@@ -14,6 +14,7 @@ use tokio::sync::mpsc::channel;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
+use super::deliver::Item;
 use super::modern::listen::Listens;
 use super::question::Pending;
 use super::streams::{PIPE, Streams};
@@ -77,6 +78,15 @@ pub(super) struct State {
     pub(super) needs: HashMap<Box<str>, &'static str>,
     /// What the server was told to log, on behalf of modern clients.
     level: Option<Level>,
+}
+
+impl State {
+    /// Keeps a message until a stream opens. A question waits for that on a clock of its own.
+    pub(super) fn hold(&mut self, item: Item) {
+        let held = item.asks().and_then(|id| self.pending.get(&id));
+        held.into_iter().for_each(Pending::hold);
+        self.streams.hold(item);
+    }
 }
 
 /// What a new session is made of.

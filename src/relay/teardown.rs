@@ -74,15 +74,22 @@ impl LiveSession {
             };
             session.ended.cancel();
             tracing::info!(session = session.tag(), server = %session.server().name(), reason = why.reason(), "session ended");
-            if why != Ending::Forgotten {
-                session.tell_end(&remains, why).await;
-            }
-            // The exchanges have put their last word into their streams by now, or are doing so; a
-            // stream ends when nobody can put more into it.
-            session.state().streams.close();
-            session.end_listens();
-            session.record_end(&remains, &pending, why).await;
+            // Beside each other: the record must not wait for the server, nor the server for the log.
+            let telling = async {
+                if why != Ending::Forgotten {
+                    session.tell_end(&remains, why).await;
+                }
+                session.close_streams();
+            };
+            tokio::join!(telling, session.record_end(&remains, &pending, why));
         }
+    }
+
+    /// The exchanges have put their last word into their streams by now, or are doing so; a stream
+    /// ends when nobody can put more into it.
+    fn close_streams(&self) {
+        self.state().streams.close();
+        self.end_listens();
     }
 
     async fn record_end(
@@ -109,9 +116,11 @@ impl LiveSession {
 
     /// Tells the server, a step after the other, each in its share of the time.
     async fn tell_end(self: &Arc<Self>, remains: &Remains, why: Ending) {
-        let Ok(_turn) = self.shared.partings.acquire().await else {
+        let Some(partings) = self.shared.partings.get(self.server().name()) else {
             return;
         };
+        let turn = tokio::time::timeout(STEP, partings.acquire()).await;
+        let Ok(Ok(_turn)) = turn else { return };
         let cancels = remains.calls.iter().map(|(leg, _)| {
             let params = format!(
                 r#"{{"requestId":{leg},"reason":"session ended: {}"}}"#,

@@ -215,7 +215,7 @@ impl Reply {
             .trim()
             .parse()
             .ok()?;
-        Some(Duration::from_secs(seconds))
+        Some(Duration::from_secs(seconds).min(Duration::from_hours(24)))
     }
 
     /// The body as a whole.

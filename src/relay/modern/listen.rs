@@ -137,9 +137,9 @@ impl LiveSession {
     pub(in crate::relay) fn tell_listeners(&self, notice: &Message) {
         if notice.method() == "notifications/elicitation/complete" {
             if let Ok([Some(id)]) = notice.param(["elicitationId"]) {
-                text(id)
-                    .into_iter()
-                    .for_each(|id| self.listens().visit(id.into_owned()));
+                if let Some(id) = text(id) {
+                    self.listens().visit(id.into_owned());
+                }
             }
             return;
         }

@@ -108,7 +108,9 @@ impl Driver {
     /// The server told that a person is done at an address.
     pub(super) fn visited(&mut self, ids: &[String]) {
         if let Some(replay) = &mut self.replay {
-            ids.iter().for_each(|id| replay.completed(now(), id));
+            for id in ids {
+                replay.completed(now(), id);
+            }
         }
     }
 

@@ -12,6 +12,7 @@
 
 pub mod chain;
 mod open;
+mod pace;
 mod queue;
 pub mod record;
 pub mod verify;
@@ -24,8 +25,10 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
+use crate::auth::Principal;
 use crate::config::{AuditLog, WhenFull};
 use open::Repair;
+use pace::{Note, Pace};
 use queue::Queue;
 use writer::Writer;
 
@@ -42,6 +45,7 @@ pub struct Audit(Option<Arc<Log>>);
 struct Log {
     queue: Arc<Queue>,
     when_full: WhenFull,
+    pace: Pace,
     /// True, or closed, when the thread has ended.
     ended: watch::Receiver<bool>,
 }
@@ -136,6 +140,7 @@ impl Audit {
         Ok(Self(Some(Arc::new(Log {
             queue,
             when_full: config.when_full,
+            pace: Pace::new(),
             ended,
         }))))
     }
@@ -169,6 +174,38 @@ impl Audit {
             WhenFull::Refuse | WhenFull::Drop => log.queue.try_room(),
         };
         log.push(record, room);
+    }
+
+    /// Records that somebody was refused. Never waits, and of one caller only so many: whoever can be
+    /// refused at no cost must not fill the log, nor hold it up.
+    pub fn note(&self, who: Option<&Principal>, record: Record) {
+        let Some(log) = &self.0 else { return };
+        match log.pace.refused(who) {
+            Note::Count => return,
+            Note::Write(0) => {}
+            Note::Write(more) => {
+                let mut sum = Record::refused(record.time())
+                    .reason("more_of_the_same")
+                    .count(more);
+                if let Some(who) = who {
+                    sum = sum.principal(who);
+                }
+                log.push(sum, log.queue.try_room());
+            }
+        }
+        log.push(record, log.queue.try_room());
+    }
+
+    /// Whether the disk takes no records at the moment.
+    pub fn is_stuck(&self) -> bool {
+        self.0.as_ref().is_some_and(|log| log.queue.is_stuck())
+    }
+
+    /// Forgets callers of whom there is nothing to remember. To be called each minute.
+    pub fn sweep(&self) {
+        if let Some(log) = &self.0 {
+            log.pace.sweep();
+        }
     }
 
     /// Writes everything to the disk and ends the thread. Waits at most 5 s; records that the disk does

@@ -180,6 +180,11 @@ impl Queue {
         self.stuck.store(stuck, Ordering::Relaxed);
     }
 
+    /// Whether the disk takes nothing at the moment.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.stuck.load(Ordering::Relaxed)
+    }
+
     /// Lets the writer sleep between two attempts; closing wakes it. Returns whether it is open.
     pub(super) fn pause(&self, wait: Duration) -> bool {
         let mut state = self.state.lock();

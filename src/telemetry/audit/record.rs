@@ -273,6 +273,11 @@ impl Record {
         }
     }
 
+    /// When it was.
+    pub(super) fn time(&self) -> SystemTime {
+        self.time
+    }
+
     /// When, where that is only known at the end.
     pub fn at(mut self, time: SystemTime) -> Self {
         self.time = time;

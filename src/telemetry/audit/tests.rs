@@ -513,8 +513,7 @@ async fn audit_cost() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("audit.jsonl");
     let audit = open(&file);
-    let principal =
-        crate::auth::Principal::token("https://login.example.com", "alice", Some("vscode"));
+    let principal = Principal::token("https://login.example.com", "alice", Some("vscode"));
     let server = crate::config::ServerName("booking".into());
     let start = Instant::now();
     let mut caller = Duration::ZERO;
