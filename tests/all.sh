@@ -3,8 +3,8 @@
 #
 #   format · lints · cargo test · dependency rules · build · official MCP software around the built gateway
 #
-# Needs the Rust toolchain of rust-toolchain.toml; tests/interop installs the rest by itself (Python packages, npm
-# packages; Python and Node too on a machine without them). Stops at the first step that fails, with exit code 1.
+# Needs the Rust toolchain of rust-toolchain.toml and a C compiler; it installs the rest by itself: cargo tools (once for
+# the machine, some minutes), Python and npm packages, Python and Node too on a machine without them. Stops at the first step that fails, with exit code 1.
 # The last line is the sum of all steps: `N passed, N failed`. SKIP_INTEROP=1 leaves out what needs Python and Node.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -43,21 +43,17 @@ step() {
   [ "$bad" = 0 ] || finish
 }
 
-optional() {
-  local name=$1 tool=$2
-  shift 2
-  if command -v "cargo-$tool" >/dev/null; then
-    step "$name" one "$@"
-  else
-    printf '\n=== %s\n--- skipped: cargo-%s is not installed (cargo install cargo-%s)\n' "$name" "$tool" "$tool"
-  fi
+# tool NAME VERSION: a cargo tool, built once for the machine.
+tool() {
+  command -v "cargo-$1" >/dev/null || cargo install --locked --quiet "cargo-$1@$2"
 }
 
 step "format" one cargo fmt --check
 step "lints" one cargo clippy --locked --all-targets --quiet -- -D warnings
 step "cargo test" rust cargo test --locked --quiet --no-fail-fast
-optional "dependency rules" deny cargo deny --locked check bans licenses sources
-optional "unused dependencies" machete cargo machete
+step "tools" one eval 'tool deny 0.20.2 && tool machete 0.9.1'
+step "dependency rules" one cargo deny --offline --locked check bans licenses sources
+step "unused dependencies" one cargo machete
 
 if [ -n "${SKIP_INTEROP:-}" ]; then
   printf '\n=== interop\n--- skipped: SKIP_INTEROP is set\n'

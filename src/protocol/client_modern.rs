@@ -15,7 +15,7 @@ use super::capability::ClientCapabilities;
 use super::edit::{Edit, edit};
 use super::message::{Kind, Malformed, Message};
 use super::object::{is_object, members, text};
-use super::version::VERSION_HEADER;
+use super::version::{SESSION_HEADER, VERSION_HEADER};
 
 /// The modern revision that is spoken here.
 pub const VERSION: &str = "2026-07-28";
@@ -123,11 +123,13 @@ pub fn is_modern(message: &Message) -> bool {
         })
 }
 
-/// Whether a version header names a modern revision: from 2026-07-28 on there are no sessions.
+/// Whether the headers are those of a modern client: a modern revision, and no session, since from
+/// 2026-07-28 on there are none.
 pub fn names_modern(headers: &HeaderMap) -> bool {
-    headers
-        .get(VERSION_HEADER)
-        .is_some_and(|value| value.as_bytes() >= VERSION.as_bytes())
+    !headers.contains_key(SESSION_HEADER)
+        && headers
+            .get(VERSION_HEADER)
+            .is_some_and(|value| value.as_bytes() >= VERSION.as_bytes())
 }
 
 impl<'a> Request<'a> {

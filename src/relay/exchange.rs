@@ -28,6 +28,9 @@ use crate::upstream::http::{Reply, StreamError};
 /// How long a server is waited for after its call was cancelled: it should not answer, but some do.
 const AFTER_CANCEL: Duration = Duration::from_secs(5);
 
+/// How long the answer to a request is waited for whose session has ended.
+const LAST_WORD: Duration = Duration::from_millis(500);
+
 /// A request on its way.
 pub(super) struct Exchange {
     session: Arc<LiveSession>,
@@ -190,7 +193,7 @@ impl Exchange {
             let keep_alive = session.shared.config.timeouts.keep_alive;
             tokio::select! {
                 reply = &mut post => break reply,
-                end = &mut stop => return end,
+                end = &mut stop => return self.last_word(end, post).await,
                 // Nothing for so long: a stream can at least be kept alive.
                 () = tokio::time::sleep(keep_alive), if self.sink.is_undecided() => {
                     self.sink.open(&session, self.leg);
@@ -227,6 +230,22 @@ impl Exchange {
                     return misbehaved("sent a message that is too large");
                 }
             }
+        }
+    }
+
+    /// The session ended while the request was on its way. If that is because the server forgot it, the
+    /// server will say so to the request too, and then it surely was not carried out.
+    async fn last_word(
+        &self,
+        end: End,
+        post: std::pin::Pin<&mut impl Future<Output = Result<Reply, ClientError>>>,
+    ) -> End {
+        if !matches!(end, End::Failed(Error::SessionEnded)) {
+            return end;
+        }
+        match tokio::time::timeout(LAST_WORD, post).await {
+            Ok(Ok(reply)) if reply.what == Answered::SessionGone => End::Failed(Error::Forgotten),
+            _ => end,
         }
     }
 
