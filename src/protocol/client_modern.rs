@@ -7,13 +7,12 @@
 
 use std::borrow::Cow;
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::capability::ClientCapabilities;
 use super::edit::{Edit, edit};
 use super::message::{Kind, Malformed, Message};
+use super::mirror::{self, METHOD_HEADER, NAME_HEADER};
 use super::object::{is_object, members, text};
 use super::version::{SESSION_HEADER, VERSION_HEADER};
 
@@ -24,8 +23,6 @@ const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 const INFO_KEY: &str = "io.modelcontextprotocol/clientInfo";
 const LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
-const METHOD_HEADER: HeaderName = HeaderName::from_static("mcp-method");
-const NAME_HEADER: HeaderName = HeaderName::from_static("mcp-name");
 
 /// A valid modern request, and what a gateway looks at in it.
 #[derive(Clone, Debug)]
@@ -332,7 +329,7 @@ fn check_header(headers: &HeaderMap, name: &HeaderName, body: &str) -> Result<()
     match (values.next(), values.next()) {
         (None, _) => mismatch("is missing"),
         (Some(_), Some(_)) => mismatch("is there twice"),
-        (Some(value), None) => match decode(value.as_bytes()) {
+        (Some(value), None) => match text_of(value) {
             None => mismatch("is malformed"),
             Some(value) if value == body => Ok(()),
             Some(_) => mismatch("does not match the body"),
@@ -340,20 +337,9 @@ fn check_header(headers: &HeaderMap, name: &HeaderName, body: &str) -> Result<()
     }
 }
 
-/// The text of a mirrored header: as it is, or in base64 between markers (2026-07-28
-/// basic/transports/streamable-http, "Value Encoding").
-fn decode(value: &[u8]) -> Option<Cow<'_, str>> {
-    let value = std::str::from_utf8(value.trim_ascii()).ok()?;
-    match value
-        .strip_prefix("=?base64?")
-        .and_then(|rest| rest.strip_suffix("?="))
-    {
-        None => Some(Cow::Borrowed(value)),
-        Some(encoded) => {
-            let bytes = BASE64_STANDARD.decode(encoded).ok()?;
-            String::from_utf8(bytes).ok().map(Cow::Owned)
-        }
-    }
+fn text_of(value: &HeaderValue) -> Option<Cow<'_, str>> {
+    let value = std::str::from_utf8(value.as_bytes().trim_ascii()).ok()?;
+    mirror::decode(value).ok()
 }
 
 /// Whether a posted message can come from a modern client at all: requests and notifications.

@@ -7,6 +7,7 @@
 //! - An id is compared and returned as the JSON text it was: `1`, `1.0` and `"1"` differ.
 //! - A message whose envelope could be read in two ways is no message ([`object`]).
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
@@ -223,6 +224,34 @@ impl Message {
         }
     }
 
+    /// The same message under another id, with another body: the parameters of a request or
+    /// notification, the result or the error of a response. A request without parameters gets them.
+    pub fn with_body(&self, id: &str, body: &str) -> Bytes {
+        let place = match self.kind {
+            Kind::Request | Kind::Notification => self.params.clone(),
+            Kind::Result => self.result.clone(),
+            Kind::Error => self.error.clone(),
+        };
+        let last = self.bytes.iter().rposition(|byte| *byte == b'}');
+        let (place, body) = match (place, last) {
+            (Some(place), _) => (place, Cow::Borrowed(body)),
+            (None, Some(end)) => (end..end, Cow::Owned(format!(r#","params":{body}"#))),
+            (None, None) => return self.bytes.clone(),
+        };
+        let mut edits = vec![(place, &*body)];
+        edits.extend(self.id.clone().map(|span| (span, id)));
+        edits.sort_by_key(|(span, _)| span.start);
+        let mut bytes = BytesMut::with_capacity(self.bytes.len() + body.len());
+        let mut done = 0;
+        for (span, new) in edits {
+            bytes.extend_from_slice(self.bytes.get(done..span.start).unwrap_or_default());
+            bytes.extend_from_slice(new.as_bytes());
+            done = span.end;
+        }
+        bytes.extend_from_slice(self.bytes.get(done..).unwrap_or_default());
+        bytes.freeze()
+    }
+
     /// The same message with `old`, a value inside it that was got from it, replaced.
     pub fn replacing(&self, old: &str, new: &str) -> Bytes {
         let start = old.as_ptr().addr().wrapping_sub(self.bytes.as_ptr().addr());
@@ -282,7 +311,14 @@ pub fn error(
     Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#))
 }
 
-/// A result of ours; both are JSON text.
+/// A request of ours; `id` and `params` are JSON text.
+pub fn request(id: &str, method: &str, params: &str) -> Bytes {
+    Bytes::from(format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#
+    ))
+}
+
+/// A result of ours; `id` and `result` are JSON text.
 pub fn result(id: &str, result: &str) -> Bytes {
     Bytes::from(format!(
         r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#
@@ -426,6 +462,35 @@ mod tests {
             message.replacing(id.unwrap(), "99"),
             text.replace('7', "99")
         );
+    }
+
+    #[test]
+    fn another_body_leaves_the_envelope() {
+        let table = [
+            (
+                r#"{"x":1.0,"params":{"a":1}, "id":7,"method":"m","jsonrpc":"2.0"}"#,
+                r#"{"x":1.0,"params":[], "id":"n","method":"m","jsonrpc":"2.0"}"#,
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":7,"method":"m" } "#,
+                r#"{"jsonrpc":"2.0","id":"n","method":"m" ,"params":[]} "#,
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":7,"result":{},"y":2}"#,
+                r#"{"jsonrpc":"2.0","id":"n","result":[],"y":2}"#,
+            ),
+            (
+                r#"{"error":{"code":1},"jsonrpc":"2.0","id":7}"#,
+                r#"{"error":[],"jsonrpc":"2.0","id":"n"}"#,
+            ),
+            (
+                r#"{"jsonrpc":"2.0","method":"m","params":{}}"#,
+                r#"{"jsonrpc":"2.0","method":"m","params":[]}"#,
+            ),
+        ];
+        for (text, expected) in table {
+            assert_eq!(parse(text).unwrap().with_body("\"n\"", "[]"), expected);
+        }
     }
 
     #[test]

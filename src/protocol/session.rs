@@ -240,6 +240,11 @@ impl Session {
         self.questions.contains_key(&id)
     }
 
+    /// The call that caused an open question, if one did.
+    pub fn cause_of(&self, id: QuestionId) -> Option<LegId> {
+        self.questions.get(&id)?.cause
+    }
+
     /// Whether anything is in flight, in either direction.
     pub fn is_busy(&self) -> bool {
         !self.calls.is_empty() || !self.questions.is_empty()

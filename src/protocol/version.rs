@@ -7,12 +7,22 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version(Box<str>);
 
+/// The first revision.
+pub const V2024_11_05: &str = "2024-11-05";
 /// The revision that has Streamable HTTP, sessions and batches.
 pub const V2025_03_26: &str = "2025-03-26";
 /// The revision that has elicitation and demands the version header.
 pub const V2025_06_18: &str = "2025-06-18";
 /// The newest revision with sessions.
 pub const V2025_11_25: &str = "2025-11-25";
+
+/// The revision without sessions, in which each request says all about itself.
+pub const V2026_07_28: &str = "2026-07-28";
+
+/// The modern revisions that the gateway speaks, the best one first.
+pub const MODERN: &[&str] = &[V2026_07_28];
+/// The revisions with sessions, the newest first.
+pub const LEGACY: &[&str] = &[V2025_11_25, V2025_06_18, V2025_03_26, V2024_11_05];
 
 /// The header that names the version of a request (2025-06-18 basic/transports).
 pub const VERSION_HEADER: http::HeaderName = http::HeaderName::from_static("mcp-protocol-version");
@@ -35,6 +45,22 @@ impl Version {
     /// Whether a body may be an array of messages: at 2025-03-26 alone (removed in 2025-06-18).
     pub fn has_batches(&self) -> bool {
         &*self.0 == V2025_03_26
+    }
+
+    /// Whether clients can be asked by elicitation, and tools answer with structure (from 2025-06-18
+    /// on).
+    pub fn has_elicitation(&self) -> bool {
+        &*self.0 >= V2025_06_18
+    }
+
+    /// Whether an elicitation has a mode, a URL or choices with titles (from 2025-11-25 on).
+    pub fn has_modes(&self) -> bool {
+        &*self.0 >= V2025_11_25
+    }
+
+    /// Whether a server declares completions (from 2025-03-26 on).
+    pub fn has_completions(&self) -> bool {
+        &*self.0 >= V2025_03_26
     }
 
     /// Whether requests carry `MCP-Protocol-Version` (from 2025-06-18 on).

@@ -1,0 +1,4 @@
+//! Tables and properties that are too long for the files they are about.
+
+mod rounds;
+mod to_legacy;
