@@ -85,6 +85,60 @@ pub struct Server {
     pub headers: HeaderMap,
     /// What all callers together may ask of it.
     pub limits: RateLimits,
+    /// Which protocol era it speaks.
+    pub era: ServerEra,
+    /// Who shares a session at a legacy server; `None`: what [`Config::session_scope`] says.
+    pub session_scope: Option<SessionScope>,
+    /// What such a session is opened with.
+    pub profile: Profile,
+}
+
+impl Server {
+    /// A server of which nothing is said but where it is.
+    pub fn at(name: ServerName, url: Url) -> Self {
+        Self {
+            name,
+            url,
+            headers: HeaderMap::new(),
+            limits: RateLimits::default(),
+            era: ServerEra::default(),
+            session_scope: None,
+            profile: Profile::default(),
+        }
+    }
+}
+
+/// Which protocol era a server speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ServerEra {
+    /// It is found out, and found out again now and then.
+    #[default]
+    Auto,
+    /// Sessions, until 2025-11-25.
+    Legacy,
+    /// No sessions, from 2026-07-28 on.
+    Modern,
+}
+
+/// Which requests of clients without sessions share one at a legacy server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionScope {
+    /// All of one principal.
+    Principal,
+    /// None: each call has its own.
+    Call,
+    /// Those of one principal that name the same lane.
+    Lane,
+}
+
+/// Which capabilities a shared session at a legacy server is opened with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// Exactly those of the request; requests with others get another session.
+    #[default]
+    Exact,
+    /// Those of the first request; requests with others use it too.
+    Pinned,
 }
 
 /// Who gets in.
@@ -277,6 +331,15 @@ impl Config {
     /// ```
     pub fn parse(name: &str, text: &str, environment: Environment<'_>) -> Result<Self, Problems> {
         file::parse(name, text, environment)
+    }
+
+    /// Who shares a session at a legacy server. Without authentication nobody can be told apart, so
+    /// nothing is shared.
+    pub fn session_scope(&self, server: &Server) -> SessionScope {
+        server.session_scope.unwrap_or(match self.access {
+            Access::Open => SessionScope::Call,
+            Access::Local | Access::Required(_) => SessionScope::Principal,
+        })
     }
 
     /// The same configuration once the listener is bound to `address`: with port 0 in the file

@@ -10,17 +10,24 @@ use super::problem::Position;
 use super::quantity::{self, or_off};
 use super::read::{Fault, Reader, Table, join};
 use super::yaml::Node;
-use super::{RateLimits, Server, ServerName, address};
+use super::{Profile, RateLimits, Server, ServerEra, ServerName, SessionScope, address};
 
 /// The keys of a server.
-pub(super) const KEYS: &[&str] = &["url", "headers", "limits"];
+pub(super) const KEYS: &[&str] = &[
+    "url",
+    "headers",
+    "limits",
+    "era",
+    "session_scope",
+    "profile",
+];
 
 /// The keys of its limits.
 pub(super) const RATES: &[&str] = &["requests", "burst", "concurrent"];
 
 const NAME: &str = "write 1 to 64 of `A-Z a-z 0-9 - _ .`, starting with a letter or digit";
 
-/// `servers: { <name>: { url, headers, limits } }`.
+/// `servers: { <name>: { url, headers, limits, era, session_scope, profile } }`.
 pub(super) fn servers(reader: &mut Reader, top: &Table<'_>) -> BTreeMap<ServerName, Arc<Server>> {
     let mut servers = BTreeMap::new();
     let Some(node) = top.required(
@@ -88,12 +95,50 @@ fn server(
         let limits = reader.table(&table.path("limits"), node, RATES)?;
         Some(rates(reader, &limits))
     });
+    let era = table.value_or(reader, "era", era, ServerEra::default());
+    let session_scope = table.value_or(reader, "session_scope", scope, None);
+    let profile = table.value_or(reader, "profile", profile, Profile::default());
     Some(Server {
         name: name?,
         url: url?,
         headers: headers.unwrap_or_default(),
         limits: limits.unwrap_or_default(),
+        era,
+        session_scope,
+        profile,
     })
+}
+
+fn era(text: &str) -> Result<ServerEra, Fault> {
+    match text {
+        "auto" => Ok(ServerEra::Auto),
+        "legacy" => Ok(ServerEra::Legacy),
+        "modern" => Ok(ServerEra::Modern),
+        _ => Err(Fault::new(
+            "is not an era",
+            "write `auto`, `legacy` or `modern`",
+        )),
+    }
+}
+
+fn scope(text: &str) -> Result<Option<SessionScope>, Fault> {
+    match text {
+        "principal" => Ok(Some(SessionScope::Principal)),
+        "call" => Ok(Some(SessionScope::Call)),
+        "lane" => Ok(Some(SessionScope::Lane)),
+        _ => Err(Fault::new(
+            "is not a scope of sessions",
+            "write `principal`, `call` or `lane`",
+        )),
+    }
+}
+
+fn profile(text: &str) -> Result<Profile, Fault> {
+    match text {
+        "exact" => Ok(Profile::Exact),
+        "pinned" => Ok(Profile::Pinned),
+        _ => Err(Fault::new("is not a profile", "write `exact` or `pinned`")),
+    }
 }
 
 /// `requests`, `burst` and `concurrent`, which a server and a principal both have.
@@ -174,6 +219,8 @@ fn header_name(reader: &mut Reader, path: &str, written: &str, at: Position) -> 
         "accept-encoding" => "the gateway passes messages on uncompressed",
         "mcp-session-id" | "last-event-id" => "each session has its own",
         "mcp-protocol-version" => "client and server agree on it",
+        "mcp-method" | "mcp-name" => "each request has its own",
+        name if name.starts_with("mcp-param-") => "each request has its own",
         "connection"
         | "keep-alive"
         | "proxy-authenticate"

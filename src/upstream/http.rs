@@ -1,5 +1,5 @@
-//! A legacy server over Streamable HTTP: messages go up by POST, answers and questions come back as
-//! JSON or as an event stream.
+//! A server over Streamable HTTP: messages go up by POST, answers come back as JSON or as an event
+//! stream; from legacy servers questions too.
 //!
 //! # Invariants
 //! - A request to a server is built afresh. Nothing of what the client sent is in it but the message.
@@ -16,6 +16,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 
 use super::client::{self, ClientError, HttpClient};
+use super::era::Eras;
 use crate::config::{Config, Server, ServerName};
 use crate::protocol::server_legacy::Answered;
 use crate::protocol::sse::{Decoder, Event, TooLarge};
@@ -29,6 +30,7 @@ pub struct HttpServer {
     headers: HeaderMap,
     client: HttpClient,
     message_limit: usize,
+    eras: Eras,
 }
 
 /// The session at a server that a request belongs to.
@@ -87,6 +89,7 @@ impl HttpServer {
             headers: server.headers.clone(),
             client: HttpClient::new(config.timeouts.connect)?,
             message_limit: config.limits.message.unwrap_or(usize::MAX),
+            eras: Eras::new(server.era),
         })
     }
 
@@ -103,6 +106,28 @@ impl HttpServer {
         let own = [(ACCEPT, BOTH), (CONTENT_TYPE, JSON)];
         let response = self.send(Method::POST, wire, &own, message).await?;
         Ok(self.reply(response, wire))
+    }
+
+    /// Sends a request that stands for itself, with these headers beside the configured ones. To drop
+    /// the future or the answer is to cancel the request (2026-07-28 streamable-http).
+    ///
+    /// # Errors
+    /// When no answer came. [`ClientError::Connect`] means that nothing was sent.
+    pub async fn ask(&self, headers: &HeaderMap, message: Bytes) -> Result<Reply, ClientError> {
+        let wire = Wire::default();
+        let mut own = vec![(ACCEPT, BOTH), (CONTENT_TYPE, JSON)];
+        own.extend(
+            headers
+                .iter()
+                .map(|(name, value)| (name.clone(), value.clone())),
+        );
+        let response = self.send(Method::POST, &wire, &own, message).await?;
+        Ok(self.reply(response, &wire))
+    }
+
+    /// What is known about its era.
+    pub(super) fn eras(&self) -> &Eras {
+        &self.eras
     }
 
     /// Opens the standalone stream, after the event `last` where one was seen.

@@ -1,4 +1,5 @@
 //! The servers behind the gateway and how they are reached.
 
 pub mod client;
+pub mod era;
 pub mod http;

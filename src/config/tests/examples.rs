@@ -154,10 +154,11 @@ fn the_complete_file_shows_the_true_defaults() {
         let without = parse_full(&without.join("\n"));
         assert_eq!(format!("{without:?}"), whole, "{line}");
     }
-    // listen, the caps, answer, the timeouts, the sessions, allowed_origins and when_full.
+    // listen, era and profile, the caps, answer, the timeouts, the sessions, allowed_origins and
+    // when_full.
     assert_eq!(
         shown,
-        1 + 7 + 1 + 5 + 2 + 1 + 1 + 1,
+        1 + 2 + 7 + 1 + 5 + 2 + 1 + 1 + 1,
         "lines that show a default"
     );
 }

@@ -213,6 +213,8 @@ fn headers_that_the_gateway_owns_can_not_be_set() {
             "the gateway passes messages on uncompressed",
         ),
         ("Mcp-Session-Id", "each session has its own"),
+        ("Mcp-Name", "each request has its own"),
+        ("Mcp-Param-Region", "each request has its own"),
         ("mcp-protocol-version", "client and server agree on it"),
         ("connection", "it belongs to one connection"),
         ("Transfer-Encoding", "it belongs to one connection"),
