@@ -96,6 +96,12 @@ pub enum Error {
     /// The server did not answer in time.
     #[error("the server did not answer within {0:?}")]
     Slow(Duration),
+    /// The server speaks no version that the gateway does.
+    #[error("the server speaks no version of the protocol that is known here")]
+    NoVersion,
+    /// The person could not be asked, or gave no answer.
+    #[error("{0}")]
+    Interaction(&'static str),
     /// The server limits the gateway.
     #[error("the server is limiting requests")]
     ServerLimited(Duration),
@@ -157,10 +163,11 @@ impl Error {
             Self::Misbehaved(_) => "upstream_misbehaved",
             Self::Broken => "outcome_unknown",
             Self::Slow(_) => "upstream_timeout",
+            Self::NoVersion => "upstream_version",
             Self::ServerLimited(_) => "upstream_limited",
             Self::Credentials => "upstream_credentials",
             Self::SessionEnded => "session_lost",
-            Self::Declined => "interaction_failed",
+            Self::Interaction(_) | Self::Declined => "interaction_failed",
             Self::ResponsePosted => "response_posted",
             Self::Modern(rejected) => rejected.reason(),
             Self::Cancelled => "cancelled",
@@ -172,11 +179,11 @@ impl Error {
         match self {
             Self::Malformed(Malformed::NotJson(_)) | Self::Incomplete => -32700,
             Self::ServerOnly(_) => -32601,
-            Self::Unreachable | Self::Credentials => -31001,
+            Self::Unreachable | Self::Credentials | Self::NoVersion => -31001,
             Self::Slow(_) => -31002,
             Self::SessionEnded | Self::Forgotten => -31003,
             Self::Limited { .. } | Self::ServerLimited(_) => -31004,
-            Self::Declined => -31007,
+            Self::Interaction(_) | Self::Declined => -31007,
             Self::Capacity(_) | Self::ShuttingDown | Self::AuditFull => -31006,
             Self::Misbehaved(_) | Self::Broken => -32603,
             Self::Modern(rejected) => rejected.code(),
@@ -224,6 +231,8 @@ impl Error {
                 | Self::Misbehaved(_)
                 | Self::Broken
                 | Self::Slow(_)
+                | Self::NoVersion
+                | Self::Interaction(_)
                 | Self::ServerLimited(_)
                 | Self::Credentials
                 | Self::SessionEnded
@@ -272,6 +281,7 @@ impl Error {
                 | Self::Misbehaved(_)
                 | Self::Broken
                 | Self::Slow(_)
+                | Self::NoVersion
                 | Self::ServerLimited(_)
                 | Self::Credentials,
                 Some(server),

@@ -137,7 +137,14 @@ impl Visit<'_> {
         let principal = &self.identity.principal;
         let admission = relay.limiter().admit(self.server, principal)?;
         let answer = relay
-            .modern(self.server, principal, message, &request, admission)
+            .modern(
+                self.server,
+                principal,
+                message,
+                &request,
+                &self.headers,
+                admission,
+            )
             .await?;
         Ok(self.respond(answer, None))
     }

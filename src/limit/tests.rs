@@ -75,10 +75,8 @@ fn limited(server: RateLimits, principal: RateLimits) -> Config {
     config.servers.insert(
         booking(),
         Arc::new(Server {
-            name: booking(),
-            url: "http://127.0.0.1/mcp".parse().unwrap(),
-            headers: http::HeaderMap::new(),
             limits: server,
+            ..Server::at(booking(), "http://127.0.0.1/mcp".parse().unwrap())
         }),
     );
     config.limits.per_principal.rates = principal;

@@ -11,6 +11,8 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 
 use super::inbound::{self, Inbound, Reading};
+use super::lease::Lease;
+use super::question::Asker;
 use super::session::LiveSession;
 use super::sink::Sink;
 use super::{Answer, now, today};
@@ -23,7 +25,7 @@ use crate::protocol::server_legacy::Answered;
 use crate::protocol::session::{LegId, NotBegun};
 use crate::telemetry::audit::{Outcome, Record, Slot};
 use crate::upstream::client::ClientError;
-use crate::upstream::http::{Reply, StreamError};
+use crate::upstream::http::{Reply, StreamError, Wire};
 
 /// How long a server is waited for after its call was cancelled: it should not answer, but some do.
 const AFTER_CANCEL: Duration = Duration::from_secs(5);
@@ -33,19 +35,19 @@ const LAST_WORD: Duration = Duration::from_millis(500);
 
 /// A request on its way.
 pub(super) struct Exchange {
-    session: Arc<LiveSession>,
-    leg: LegId,
-    request: Message,
-    sink: Sink,
+    pub(super) session: Arc<LiveSession>,
+    pub(super) leg: LegId,
+    pub(super) request: Message,
+    pub(super) sink: Sink,
     cancelled: Arc<Notify>,
-    record: Record,
+    pub(super) record: Record,
     slot: Slot,
     began: Instant,
     admission: Admission,
 }
 
 /// How a request ended.
-enum End {
+pub(super) enum End {
     /// The server's response, with the HTTP status that goes with it.
     Response(u16, Message),
     /// An error of the gateway's.
@@ -105,7 +107,7 @@ impl LiveSession {
             state.cancels.insert(leg, Arc::clone(&cancelled));
             leg
         };
-        let record = self.record_of(&request, asked.target);
+        let record = about_call(self.about(Record::call), &request, asked.target);
         let exchange = Exchange {
             session: Arc::clone(self),
             leg,
@@ -120,21 +122,22 @@ impl LiveSession {
         self.shared.calls.spawn(exchange.run());
         Ok(())
     }
+}
 
-    fn record_of(&self, request: &Message, target: Option<&str>) -> Record {
-        let record = self.about(Record::call).method(request.method());
-        let record = match request.id() {
-            Some(id) => record.request(id),
-            None => record,
-        };
-        match (
-            target.and_then(object::text),
-            request.method().starts_with("resources/"),
-        ) {
-            (Some(uri), true) => record.resource(&uri),
-            (Some(name), false) => record.target(&name),
-            (None, _) => record,
-        }
+/// A record about a request, and the tool, prompt or resource (JSON text) that it is about.
+pub(super) fn about_call(record: Record, request: &Message, target: Option<&str>) -> Record {
+    let record = record.method(request.method());
+    let record = match request.id() {
+        Some(id) => record.request(id),
+        None => record,
+    };
+    match (
+        target.and_then(object::text),
+        request.method().starts_with("resources/"),
+    ) {
+        (Some(uri), true) => record.resource(&uri),
+        (Some(name), false) => record.target(&name),
+        (None, _) => record,
     }
 }
 
@@ -143,7 +146,11 @@ impl Exchange {
         if !self.sink.is_waiting() {
             self.sink.open(&self.session, self.leg);
         }
-        let end = self.relay().await;
+        let session = Arc::clone(&self.session);
+        let end = match session.lease() {
+            Lease::Legacy(wire) => self.relay(wire).await,
+            Lease::Modern(modern) => self.drive(modern).await,
+        };
         let cancelled = {
             let mut state = self.session.state();
             let cancelled = state.talk.is_cancelled(self.leg);
@@ -183,17 +190,17 @@ impl Exchange {
         }
     }
 
-    async fn relay(&mut self) -> End {
+    async fn relay(&mut self, wire: &Wire) -> End {
         let session = Arc::clone(&self.session);
-        let stop = stop(Arc::clone(&session), self.leg, Arc::clone(&self.cancelled));
+        let stop = self.stop(AFTER_CANCEL);
         tokio::pin!(stop);
-        let post = self.post();
+        let post = self.post(wire.clone());
         tokio::pin!(post);
         let reply = loop {
             let keep_alive = session.shared.config.timeouts.keep_alive;
             tokio::select! {
                 reply = &mut post => break reply,
-                end = &mut stop => return self.last_word(end, post).await,
+                error = &mut stop => return self.last_word(error, post).await,
                 // Nothing for so long: a stream can at least be kept alive.
                 () = tokio::time::sleep(keep_alive), if self.sink.is_undecided() => {
                     self.sink.open(&session, self.leg);
@@ -207,7 +214,7 @@ impl Exchange {
         if reply.what != Answered::Events {
             return tokio::select! {
                 end = self.read(reply) => end,
-                end = &mut stop => end,
+                error = &mut stop => End::Failed(error),
             };
         }
         self.sink.open(&session, self.leg);
@@ -217,7 +224,7 @@ impl Exchange {
             // question that was read must be booked or refused.
             let next = tokio::select! {
                 next = reading.next() => next,
-                end = &mut stop => return end,
+                error = &mut stop => return End::Failed(error),
             };
             match next {
                 Ok(Some(inbound)) => {
@@ -237,28 +244,34 @@ impl Exchange {
     /// server will say so to the request too, and then it surely was not carried out.
     async fn last_word(
         &self,
-        end: End,
+        error: Error,
         post: std::pin::Pin<&mut impl Future<Output = Result<Reply, ClientError>>>,
     ) -> End {
-        if !matches!(end, End::Failed(Error::SessionEnded)) {
-            return end;
+        if !matches!(error, Error::SessionEnded) {
+            return End::Failed(error);
         }
         match tokio::time::timeout(LAST_WORD, post).await {
             Ok(Ok(reply)) if reply.what == Answered::SessionGone => End::Failed(Error::Forgotten),
-            _ => end,
+            _ => End::Failed(error),
         }
     }
 
-    fn post(&self) -> impl Future<Output = Result<Reply, ClientError>> + use<> {
+    fn post(&self, wire: Wire) -> impl Future<Output = Result<Reply, ClientError>> + use<> {
         let session = Arc::clone(&self.session);
         let body = self.request.with_id(&self.leg.to_string());
         async move {
-            match session.server().post(session.wire(), body.clone()).await {
+            match session.server().post(&wire, body.clone()).await {
                 // Surely nothing was sent, so sending it again can't do it twice.
-                Err(ClientError::Connect(_)) => session.server().post(session.wire(), body).await,
+                Err(ClientError::Connect(_)) => session.server().post(&wire, body).await,
                 other => other,
             }
         }
+    }
+
+    /// Waits until the exchange must stop, and says why.
+    pub(super) fn stop(&self, linger: Duration) -> impl Future<Output = Error> + use<> {
+        let (session, cancelled) = (Arc::clone(&self.session), Arc::clone(&self.cancelled));
+        stop(session, self.leg, cancelled, linger)
     }
 
     /// Reads an answer that is no stream.
@@ -359,7 +372,7 @@ impl LiveSession {
         message: &Message,
     ) {
         match message.kind() {
-            Kind::Request => self.ask(cause, message).await,
+            Kind::Request => self.ask(cause, message, Asker::Server).await,
             Kind::Notification => self.notice(cause, message).await,
             Kind::Result | Kind::Error => {
                 tracing::debug!(server = %self.server().name(), session = self.tag(), "a response to no request");
@@ -368,8 +381,14 @@ impl LiveSession {
     }
 }
 
-/// Waits until the exchange must stop, whatever the server does.
-async fn stop(session: Arc<LiveSession>, leg: LegId, cancelled: Arc<Notify>) -> End {
+/// Waits until the exchange must stop, whatever the server does. It goes on for `linger` after its
+/// client has cancelled it.
+async fn stop(
+    session: Arc<LiveSession>,
+    leg: LegId,
+    cancelled: Arc<Notify>,
+    linger: Duration,
+) -> Error {
     let limit = session.shared.config.timeouts.call;
     let over = async {
         loop {
@@ -382,9 +401,9 @@ async fn stop(session: Arc<LiveSession>, leg: LegId, cancelled: Arc<Notify>) -> 
             }
         }
     };
-    let error = tokio::select! {
+    tokio::select! {
         () = session.ended.cancelled() => Error::SessionEnded,
-        () = async { cancelled.notified().await; tokio::time::sleep(AFTER_CANCEL).await } => Error::Cancelled,
+        () = async { cancelled.notified().await; tokio::time::sleep(linger).await } => Error::Cancelled,
         () = over => {
             let params = format!(r#"{{"requestId":{leg},"reason":"no answer in time"}}"#);
             let notice = message::notification("notifications/cancelled", &params);
@@ -392,15 +411,14 @@ async fn stop(session: Arc<LiveSession>, leg: LegId, cancelled: Arc<Notify>) -> 
             session.shared.tasks.spawn(async move { telling.tell_server(notice).await.ok() });
             Error::Slow(limit)
         }
-    };
-    End::Failed(error)
+    }
 }
 
-fn misbehaved(what: impl Into<Cow<'static, str>>) -> End {
+pub(super) fn misbehaved(what: impl Into<Cow<'static, str>>) -> End {
     End::Failed(Error::Misbehaved(what.into()))
 }
 
-fn of_response(record: Record, response: &Message) -> Record {
+pub(super) fn of_response(record: Record, response: &Message) -> Record {
     let record = record.bytes(response.bytes().len() as u64);
     if response.kind() != Kind::Error {
         return record.outcome(Outcome::Ok);
@@ -412,7 +430,7 @@ fn of_response(record: Record, response: &Message) -> Record {
     }
 }
 
-fn of_failure(record: Record, error: &Error) -> Record {
+pub(super) fn of_failure(record: Record, error: &Error) -> Record {
     let outcome = match error {
         Error::Slow(_) => Outcome::Timeout,
         Error::Cancelled => Outcome::Cancelled,

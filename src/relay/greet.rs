@@ -7,6 +7,7 @@ use http::HeaderValue;
 
 use super::inbound::{self, Inbound, Reading};
 use crate::error::Error;
+use crate::protocol::era::is_modern_refusal;
 use crate::protocol::message::{self, Kind, Message};
 use crate::protocol::object::{members, text};
 use crate::protocol::server_legacy::Answered;
@@ -36,6 +37,11 @@ pub(super) struct Greeting {
 }
 
 impl Greeting {
+    /// Whether the server refused in a way that shows it to be a modern one.
+    pub(super) fn is_from_modern(&self) -> bool {
+        is_modern_refusal(&self.response)
+    }
+
     /// The response for the request with this id (JSON text).
     pub(super) fn response(&self, id: &str) -> Bytes {
         match (self.response.kind(), self.response.id()) {

@@ -1,31 +1,44 @@
 //! Who is connected: sessions, the calls and questions in them, and the tasks that move messages.
 //!
-//! A legacy client holds a [`session::LiveSession`]: one session here, one at its server. Each request
-//! of the client is an [`exchange`]: a task that reads the server's answer to its end, whether or not
-//! the client is still there, since disconnecting is not cancelling. A [`standalone`] task reads what
-//! the server sends outside of calls. What they read is judged by the pure
+//! A legacy client holds a [`session::LiveSession`]. What that uses at its server is a [`lease`]: a
+//! session of its own at a legacy server, nothing at a modern one. Each request of the client is an
+//! [`exchange`]: a task that goes on whether or not the client is still there, since disconnecting is
+//! not cancelling. With a legacy server it reads the answer to its end, and a [`standalone`] task reads
+//! what the server sends outside of calls; with a modern server a [`driver`] carries it through the
+//! rounds, and [`subscriptions`] listens for changes. A question of either is judged by the pure
 //! [`Session`](crate::protocol::session::Session), which is locked for the moment of the decision and
-//! never across a wait; a question that it books is carried out in [`question`].
+//! never across a wait; one that it books is carried out in [`question`], and its answer goes back to
+//! its [`Asker`](question::Asker).
+//!
+//! A modern client holds nothing. Its requests go [`through`] to a modern server; what it takes to ask
+//! it in the midst of a legacy server's call is in [`modern`].
 //!
 //! # Invariants
-//! - One upstream session per downstream session and server, from `initialize` to the end.
+//! - One lease per session, from `initialize` to the end.
 //! - A session is found by its id, its server *and* its principal. Anything else is "unknown".
 //! - One way out: [`teardown`], for DELETE, expiry, a server that forgot, and shutdown.
 
 pub mod batch;
 mod deliver;
+mod driver;
 mod exchange;
 mod greet;
 mod inbound;
+mod lease;
+mod local;
 mod modern;
 mod open;
 mod pipe;
 mod question;
+mod rpc;
 mod session;
 mod sink;
 mod standalone;
 mod streams;
+mod subscriptions;
 mod teardown;
+mod through;
+mod tools;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -42,6 +55,7 @@ pub use self::deliver::Item;
 pub use self::pipe::EventPipe;
 pub use self::session::{LiveSession, SessionId};
 pub use self::teardown::Ending;
+use self::tools::Catalogue;
 use crate::auth::Principal;
 use crate::config::{Config, ServerName};
 use crate::error::Error;
@@ -86,6 +100,10 @@ pub(crate) struct Shared {
     partings: BTreeMap<ServerName, Semaphore>,
     /// Set when the gateway ends: nothing new begins.
     ending: CancellationToken,
+    /// Set when what was begun has had its time.
+    over: CancellationToken,
+    /// The tools of modern servers.
+    tools: Catalogue,
 }
 
 /// The most sessions that end at one server at once.
@@ -125,6 +143,8 @@ impl Relay {
             seal: modern::seal::Seal::new()?,
             partings,
             ending: CancellationToken::new(),
+            over: CancellationToken::new(),
+            tools: Catalogue::new(),
         })))
     }
 
@@ -217,6 +237,7 @@ impl Relay {
         }
         self.0.calls.close();
         let _cut_short = tokio::time::timeout(grace, self.0.calls.wait()).await;
+        self.0.over.cancel();
         let endings: Vec<_> = self
             .0
             .all()

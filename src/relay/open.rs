@@ -1,17 +1,22 @@
-//! Opens a session: offers an `initialize` to the server and takes the server's choice.
+//! Opens a session: for a legacy client, or in the gateway's own name for modern clients, who hold
+//! none ([`super::modern`]).
 //!
-//! For a legacy client the negotiation is relayed, not made: version and capabilities reach the server
-//! as the client declared them, so that old servers and clients adapt to each other by themselves. For
-//! modern clients, who hold no sessions, the gateway opens one in its own name ([`super::modern`]).
+//! With a legacy server the negotiation of a legacy client is relayed, not made: version and
+//! capabilities reach the server as the client declared them, so that old servers and clients adapt to
+//! each other by themselves. A modern server has no such beginning; there the answer is made of what it
+//! discovered.
 
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use bytes::Bytes;
+use tokio::sync::mpsc::Receiver;
 
 use super::greet::greet;
 use super::inbound::Inbound;
+use super::lease::{Lease, Modern};
 use super::session::{Face, LiveSession, Opened, SessionId};
+use super::subscriptions::{self, Offers, Wish};
 use super::teardown::Ending;
 use super::{Answer, Relay, Shared, now, today};
 use crate::auth::Principal;
@@ -19,10 +24,14 @@ use crate::config::ServerName;
 use crate::error::Error;
 use crate::protocol::capability::ClientCapabilities;
 use crate::protocol::client_legacy::Accept;
-use crate::protocol::message::Message;
+use crate::protocol::message::{self, Message};
+use crate::protocol::object::{is_object, text};
 use crate::protocol::session::Session;
+use crate::protocol::to_legacy;
+use crate::protocol::version::{LEGACY, V2025_11_25, Version};
 use crate::telemetry::audit::{Outcome, Record};
-use crate::upstream::http::Wire;
+use crate::upstream::era::{NoVerdict, Spoken};
+use crate::upstream::http::{HttpServer, Wire};
 
 /// What became of an `initialize`.
 pub(super) struct Established {
@@ -99,16 +108,16 @@ impl Shared {
                 .method("initialize")
                 .duration(now().saturating_duration_since(began))
         };
-        let greeting = match greet(&upstream, request).await {
-            Ok(greeting) => greeting,
+        let beginning = match begin(&upstream, request, face).await {
+            Ok(beginning) => beginning,
             Err(error) => {
                 let failed = record(Record::call).outcome(Outcome::Error);
                 audit.write(failed.reason(error.reason()).code(error.code().into()));
                 return Err(error);
             }
         };
-        let response = greeting.response(request.id().unwrap_or("null"));
-        let Some(version) = greeting.version else {
+        let response = beginning.response;
+        let Some((version, lease)) = beginning.agreed else {
             audit.write(
                 record(Record::call)
                     .outcome(Outcome::Error)
@@ -119,16 +128,17 @@ impl Shared {
                 response,
             });
         };
+        let can = match &lease {
+            Lease::Legacy(_) => capabilities,
+            Lease::Modern(modern) => modern.can,
+        };
         let opened = Opened {
             id: id.clone(),
             principal: principal.clone(),
             server: upstream,
-            wire: Wire {
-                session: greeting.session,
-                version: Some(version.clone()),
-            },
+            lease,
             version,
-            talk: Session::new(capabilities),
+            talk: Session::new(can),
             face,
             slot,
         };
@@ -144,7 +154,11 @@ impl Shared {
             session.end(Ending::Shutdown).await;
             return Err(Error::ShuttingDown);
         }
-        for inbound in greeting.early {
+        if let Some(wishes) = beginning.wishes {
+            let listening = subscriptions::run(Arc::clone(&session), wishes);
+            self.tasks.spawn(listening);
+        }
+        for inbound in beginning.early {
             match inbound {
                 Inbound::Message(message) => session.take_from_server(None, &message).await,
                 Inbound::Unreadable(id) => session.refuse_unreadable(&id).await,
@@ -155,4 +169,85 @@ impl Shared {
             response,
         })
     }
+}
+
+/// How a server takes the beginning of a session.
+struct Beginning {
+    /// The answer for the client.
+    response: Bytes,
+    /// The version, and what the session uses at the server; none when the server refused.
+    agreed: Option<(Version, Lease)>,
+    /// What the session will want to be told by a modern server.
+    wishes: Option<Receiver<Wish>>,
+    /// What a legacy server sent before its answer.
+    early: Vec<Inbound>,
+}
+
+async fn begin(server: &HttpServer, request: &Message, face: Face) -> Result<Beginning, Error> {
+    // Who opens a session in the gateway's own name knows that the server keeps sessions.
+    let spoken = match face {
+        Face::Legacy => server.spoken().await,
+        Face::Modern => Ok(Spoken::Legacy),
+    };
+    match spoken {
+        Ok(Spoken::Modern(discovered)) => return with_modern(server, request, &discovered),
+        Err(NoVerdict {
+            error,
+            reached: false,
+        }) => return Err(error),
+        // Without a verdict the client's own era is as good a guess as any, for this once.
+        Ok(Spoken::Legacy) | Err(_) => {}
+    }
+    let greeting = greet(server, request).await?;
+    if greeting.is_from_modern() {
+        server.doubt_era();
+        if face == Face::Modern {
+            return Err(Error::NoVersion);
+        }
+        if let Ok(Spoken::Modern(discovered)) = server.spoken().await {
+            return with_modern(server, request, &discovered);
+        }
+    }
+    let response = greeting.response(request.id().unwrap_or("null"));
+    let agreed = greeting.version.map(|version| {
+        let wire = Wire {
+            session: greeting.session,
+            version: Some(version.clone()),
+        };
+        (version, Lease::Legacy(wire))
+    });
+    Ok(Beginning {
+        response,
+        agreed,
+        wishes: None,
+        early: greeting.early,
+    })
+}
+
+fn with_modern(
+    server: &HttpServer,
+    request: &Message,
+    discovered: &str,
+) -> Result<Beginning, Error> {
+    let [version, capabilities, client] =
+        request.param(["protocolVersion", "capabilities", "clientInfo"])?;
+    let version = version
+        .and_then(text)
+        .filter(|version| LEGACY.contains(&&**version))
+        .map_or_else(
+            || Version::new(V2025_11_25),
+            |version| Version::new(&version),
+        );
+    let result = to_legacy::initialize(&version, discovered, server.name().as_str());
+    let (modern, wishes) = Modern::new(
+        to_legacy::client_capabilities(&version, capabilities),
+        client.filter(|it| is_object(it)).map(str::to_owned),
+        Offers::read(discovered),
+    );
+    Ok(Beginning {
+        response: message::result(request.id().unwrap_or("null"), &result),
+        agreed: Some((version, Lease::Modern(modern))),
+        wishes: Some(wishes),
+        early: Vec::new(),
+    })
 }

@@ -1,5 +1,5 @@
-//! Carries out what the book of questions decides: asks the client, brings the answer to the server
-//! that waits, and sees to it that no question stays without one.
+//! Carries out what the book of questions decides: asks the client, brings the answer to whoever
+//! waits ([`Asker`]), and sees to it that no question stays without one.
 //!
 //! Whoever takes a question out of the book ([`Session`](crate::protocol::session::Session)) owes the
 //! server the answer, and pays it here: [`LiveSession::answer`], [`LiveSession::give_up`],
@@ -10,26 +10,46 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use tokio::sync::Notify;
+use tokio::sync::mpsc::Sender;
 use tokio::task::AbortHandle;
 
 use super::deliver::Item;
+use super::lease::Lease;
 use super::session::{Face, LiveSession};
 use super::{Answer, now};
 use crate::error::Error;
 use crate::limit::QuestionSlot;
 use crate::protocol::elicitation::{Action as Answered, Summary};
 use crate::protocol::message::{self, Message};
+use crate::protocol::rounds::{Input, Leg};
 use crate::protocol::server_legacy::Answered as Head;
 use crate::protocol::session::{LegId, NotAsked, Question, QuestionId};
 use crate::telemetry::audit::{self, Action, Outcome, Record};
 
 /// What an open question holds beside its entry in the book.
 pub(super) struct Pending {
+    asker: Asker,
     summary: Summary,
     clock: Option<AbortHandle>,
     /// Told when the question has no stream, and has to wait for one.
     held: Arc<Notify>,
     _slot: QuestionSlot,
+}
+
+/// Who waits for the answer to a question.
+#[derive(Clone, Debug)]
+pub(super) enum Asker {
+    /// The server, in the session that it keeps: the answer is posted to it.
+    Server,
+    /// A request at a modern server, which goes on with it.
+    Driver(Driver),
+}
+
+/// The place in a request to which an answer belongs.
+#[derive(Clone, Debug)]
+pub(super) struct Driver {
+    pub(super) leg: Leg,
+    pub(super) answers: Sender<Input>,
 }
 
 /// How the gateway answers a question by itself.
@@ -51,25 +71,33 @@ enum Unanswered {
 }
 
 impl LiveSession {
-    /// The server asks something, on the stream of `cause` or on its own. Returns when the question
-    /// is on its way to the client, or the refusal on its way to the server.
-    pub(super) async fn ask(self: &Arc<Self>, cause: Option<LegId>, question: &Message) {
+    /// Puts a question to the client: it came on the stream of `cause`, or on its own. Returns when it
+    /// is on its way to the client, or the refusal on its way to who asks.
+    pub(super) async fn ask(
+        self: &Arc<Self>,
+        cause: Option<LegId>,
+        question: &Message,
+        asker: Asker,
+    ) {
         // Where the log is full and requests wait for it, a question waits too, but not for a session
         // that has ended.
         let reserving = self.ended.run_until_cancelled(self.shared.audit.reserve());
         let Some(Ok(slot)) = reserving.await else {
             let text = "the gateway can't record the question";
-            return self.refuse(question, -31006, "audit_full", text).await;
+            return self
+                .refuse(question, &asker, -31006, "audit_full", text)
+                .await;
         };
         if self.face() == Face::Modern && self.state().streams.route(cause, Face::Modern).is_none()
         {
             let text = "no request that could be answered with a question is in progress";
-            return self.refuse(question, -32602, "no_call", text).await;
+            return self.refuse(question, &asker, -32602, "no_call", text).await;
         }
         let Some(place) = self.shared.limiter.question(self.principal()) else {
             return self
                 .refuse(
                     question,
+                    &asker,
                     -31006,
                     "capacity",
                     "too many questions wait for this person",
@@ -82,6 +110,7 @@ impl LiveSession {
             let mut state = self.state();
             state.talk.ask(now(), cause, question).inspect(|id| {
                 let pending = Pending {
+                    asker: asker.clone(),
                     summary: summary.clone(),
                     clock: None,
                     held: Arc::clone(&held),
@@ -95,13 +124,20 @@ impl LiveSession {
             Err(NotAsked::Undeclared(undeclared)) => {
                 self.note_need(cause, undeclared.required);
                 return self
-                    .refuse(question, undeclared.code, "undeclared", undeclared.message)
+                    .refuse(
+                        question,
+                        &asker,
+                        undeclared.code,
+                        "undeclared",
+                        undeclared.message,
+                    )
                     .await;
             }
             Err(NotAsked::Closed) => {
                 return self
                     .refuse(
                         question,
+                        &asker,
                         -31003,
                         "session_lost",
                         "the session of the client has ended",
@@ -137,7 +173,7 @@ impl LiveSession {
         }
     }
 
-    /// Takes an answer of the client to the server that waits for it.
+    /// Takes an answer of the client to whoever waits for it.
     ///
     /// # Errors
     /// When the server no longer knows the session.
@@ -166,8 +202,16 @@ impl LiveSession {
         }
         // Before it is sent: the outcome of the call, which follows it, has a record too.
         self.shared.audit.write(record).await;
+        let wire = match (&pending.asker, self.lease()) {
+            (Asker::Driver(driver), _) => {
+                driver.pass(answer).await;
+                return Ok(Answer::Accepted);
+            }
+            (Asker::Server, Lease::Modern(_)) => return Ok(Answer::Accepted),
+            (Asker::Server, Lease::Legacy(wire)) => wire,
+        };
         let sent = self
-            .post_patiently(answer.with_id(&question.server_id))
+            .post_patiently(wire, answer.with_id(&question.server_id))
             .await;
         let lost = match &sent {
             Ok(reply) if reply.status.is_success() => None,
@@ -216,6 +260,36 @@ impl LiveSession {
             let told = notice.replacing(server_id, &id.to_string());
             self.deliver(cause.or(question.cause), Item::Withdrawn(id, told))
                 .await;
+        }
+    }
+
+    /// A question of a request is over before it has its answer: the client is told.
+    pub(super) async fn call_off(self: &Arc<Self>, call: LegId, leg: Leg) {
+        let taken = {
+            let mut state = self.state();
+            let found = state.pending.iter().find_map(|(id, pending)| {
+                let own = matches!(&pending.asker, Asker::Driver(driver) if driver.leg == leg);
+                (own && state.talk.cause_of(*id) == Some(call)).then_some(*id)
+            });
+            found.and_then(|id| {
+                let question = state.talk.give_up(now(), id)?;
+                let unread = state.streams.drop_question(id);
+                Some((id, question, state.pending.remove(&id)?, unread))
+            })
+        };
+        let Some((id, question, pending, unread)) = taken else {
+            return;
+        };
+        pending.stop_clock();
+        let record = about(self, Record::question_answered, &question, &pending)
+            .outcome(Outcome::Cancelled)
+            .reason("request_over")
+            .waited(now().saturating_duration_since(question.asked));
+        self.shared.audit.write(record).await;
+        if !unread {
+            let params = format!(r#"{{"requestId":{id},"reason":"the request is over"}}"#);
+            let notice = message::notification("notifications/cancelled", &params);
+            self.deliver(Some(call), Item::Withdrawn(id, notice)).await;
         }
     }
 
@@ -307,8 +381,13 @@ impl LiveSession {
                     .await;
             });
         }
-        self.tell_unanswered(unanswered(&question.server_id, reason, text))
-            .await;
+        match &pending.asker {
+            Asker::Server => {
+                self.tell_unanswered(unanswered(&question.server_id, reason, text))
+                    .await;
+            }
+            Asker::Driver(driver) => driver.fail(text).await,
+        }
         let record = about(self, Record::question_answered, &question, &pending)
             .outcome(outcome)
             .reason(reason)
@@ -320,9 +399,10 @@ impl LiveSession {
     async fn refuse(
         self: &Arc<Self>,
         question: &Message,
+        asker: &Asker,
         code: i32,
         reason: &'static str,
-        text: &str,
+        text: &'static str,
     ) {
         let Some(id) = question.id() else { return };
         let data = serde_json::json!({ "source": "gateway", "reason": reason });
@@ -333,7 +413,10 @@ impl LiveSession {
             .outcome(Outcome::Refused)
             .reason(reason)
             .code(i64::from(code));
-        self.tell_unanswered(answer).await;
+        match asker {
+            Asker::Server => self.tell_unanswered(answer).await,
+            Asker::Driver(driver) => driver.fail(text).await,
+        }
         self.shared.audit.write(record).await;
     }
 
@@ -360,6 +443,21 @@ impl LiveSession {
             let _gone = session.tell_server(answer).await;
             drop(turn);
         });
+    }
+}
+
+impl Driver {
+    /// Brings an answer, or that there is none. Nobody waits for it any more: then it goes nowhere.
+    async fn pass(&self, answer: &Message) {
+        let input = match answer.result() {
+            Some(result) => Input::Leg(self.leg, result.to_owned()),
+            None => Input::LegFailed(self.leg, "the client answered the question with an error"),
+        };
+        let _over = self.answers.send(input).await;
+    }
+
+    async fn fail(&self, why: &'static str) {
+        let _over = self.answers.send(Input::LegFailed(self.leg, why)).await;
     }
 }
 
@@ -409,7 +507,7 @@ fn record_of(question: &Message, summary: &Summary) -> audit::Question {
     )
 }
 
-fn describe(id: &str, method: &str, summary: &Summary) -> audit::Question {
+pub(super) fn describe(id: &str, method: &str, summary: &Summary) -> audit::Question {
     let described = audit::Question::new(id, method);
     match summary {
         Summary::Other => described,
@@ -418,7 +516,7 @@ fn describe(id: &str, method: &str, summary: &Summary) -> audit::Question {
     }
 }
 
-fn action_of(action: Answered) -> Option<Action> {
+pub(super) fn action_of(action: Answered) -> Option<Action> {
     Some(match action {
         Answered::Accept => Action::Accept,
         Answered::Decline => Action::Decline,

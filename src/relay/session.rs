@@ -15,9 +15,11 @@ use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::deliver::Item;
+use super::lease::Lease;
 use super::modern::listen::Listens;
 use super::question::Pending;
 use super::streams::{PIPE, Streams};
+use super::subscriptions::Wish;
 use super::teardown::Ending;
 use super::{Answer, EventPipe, Shared, now, today};
 use crate::auth::Principal;
@@ -42,7 +44,7 @@ pub struct LiveSession {
     tag: String,
     principal: Principal,
     server: Arc<HttpServer>,
-    wire: Wire,
+    lease: Lease,
     version: Version,
     pub(super) shared: Arc<Shared>,
     pub(super) state: Mutex<State>,
@@ -94,7 +96,7 @@ pub(super) struct Opened {
     pub(super) id: SessionId,
     pub(super) principal: Principal,
     pub(super) server: Arc<HttpServer>,
-    pub(super) wire: Wire,
+    pub(super) lease: Lease,
     pub(super) version: Version,
     pub(super) talk: Session,
     pub(super) face: Face,
@@ -166,7 +168,7 @@ impl LiveSession {
             id: opened.id,
             principal: opened.principal,
             server: opened.server,
-            wire: opened.wire,
+            lease: opened.lease,
             version: opened.version,
             shared,
             state: Mutex::new(state),
@@ -209,13 +211,13 @@ impl LiveSession {
     }
 
     /// The server it is with.
-    pub(super) fn server(&self) -> &HttpServer {
+    pub(super) fn server(&self) -> &Arc<HttpServer> {
         &self.server
     }
 
-    /// The session at the server.
-    pub(super) fn wire(&self) -> &Wire {
-        &self.wire
+    /// What it uses there.
+    pub(super) fn lease(&self) -> &Lease {
+        &self.lease
     }
 
     /// Whether this caller holds it. Without authentication the id itself is all there is to show.
@@ -274,6 +276,10 @@ impl LiveSession {
         let (pipe, rest) = channel(PIPE);
         let first = state.streams.open_standalone(pipe);
         drop(state);
+        if let Lease::Modern(modern) = &self.lease {
+            // Full: there are wishes enough to make the one who listens look.
+            let _full = modern.wishes.try_send(Wish::Listening);
+        }
         Ok(EventPipe::new(first, rest, self))
     }
 
@@ -303,9 +309,11 @@ impl LiveSession {
                 // Said once; what is said again tells the server nothing.
                 if !std::mem::replace(&mut self.state().listening, true) {
                     self.tell_server(message.bytes().clone()).await?;
-                    self.shared
-                        .tasks
-                        .spawn(super::standalone::run(Arc::clone(self)));
+                    if let Lease::Legacy(_) = &self.lease {
+                        self.shared
+                            .tasks
+                            .spawn(super::standalone::run(Arc::clone(self)));
+                    }
                 }
             }
             _ => self.tell_server(message.bytes().clone()).await?,
@@ -335,12 +343,16 @@ impl LiveSession {
     }
 
     /// Sends the server something that has no answer. What the server thinks of it is logged; only
-    /// the loss of the session matters to the client.
+    /// the loss of the session matters to the client. A modern server takes nothing of this kind: it
+    /// asks when it wants to know, and learns of a cancel by the end of its stream.
     ///
     /// # Errors
     /// [`Error::Forgotten`] when the server no longer knows the session.
     pub(super) async fn tell_server(self: &Arc<Self>, message: Bytes) -> Result<(), Error> {
-        match self.post_patiently(message).await {
+        let Lease::Legacy(wire) = &self.lease else {
+            return Ok(());
+        };
+        match self.post_patiently(wire, message).await {
             Ok(reply) => self.check_gone(&reply),
             Err(error) => {
                 tracing::warn!(server = %self.server.name(), session = self.tag, %error, "message to the server lost");
@@ -350,12 +362,16 @@ impl LiveSession {
     }
 
     /// Posts something small. Connecting is tried again for a while: surely nothing was sent.
-    pub(super) async fn post_patiently(&self, message: Bytes) -> Result<Reply, ClientError> {
+    pub(super) async fn post_patiently(
+        &self,
+        wire: &Wire,
+        message: Bytes,
+    ) -> Result<Reply, ClientError> {
         const PATIENCE: Duration = Duration::from_secs(15);
         let post = async {
             let mut pause = Duration::from_millis(100);
             loop {
-                match self.server.post(&self.wire, message.clone()).await {
+                match self.server.post(wire, message.clone()).await {
                     Err(ClientError::Connect(_)) => tokio::time::sleep(pause).await,
                     other => return other,
                 }

@@ -55,6 +55,11 @@ impl Sink {
         self.accept.events && self.head.is_some()
     }
 
+    /// Whether the client can be asked something while it waits for the answer.
+    pub(super) fn can_ask(&self) -> bool {
+        self.accept.events
+    }
+
     /// Whether the client has no head of an answer yet.
     pub(super) fn is_waiting(&self) -> bool {
         self.head.is_some()
@@ -84,6 +89,23 @@ impl Sink {
             (None, _) => return,
         };
         session.take_back(unread);
+    }
+
+    /// Makes the answer a stream that belongs to no session; gives what is written to, unless nobody
+    /// is there to read.
+    pub(super) fn open_alone(&mut self) -> Option<Pipe> {
+        if let Some(head) = self.head.take_if(|_| self.accept.events) {
+            let (pipe, rest) = channel(PIPE);
+            head.send(Ok(Answer::Events(EventPipe::alone(Vec::new(), rest))))
+                .ok()?;
+            self.pipe = Some(pipe);
+        }
+        self.pipe.clone()
+    }
+
+    /// What is written to, where the answer has become a stream.
+    pub(super) fn pipe(&self) -> Option<Pipe> {
+        self.pipe.clone()
     }
 
     /// The outcome: a response, with the HTTP status that goes with it.

@@ -9,9 +9,11 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::inbound::{Inbound, Reading};
+use super::lease::Lease;
 use super::session::LiveSession;
 use super::teardown::Ending;
 use crate::protocol::server_legacy::Answered;
+use crate::upstream::http::Wire;
 
 /// Pauses between two tries to open the stream.
 const SHORTEST: Duration = Duration::from_secs(1);
@@ -19,18 +21,23 @@ const LONGEST: Duration = Duration::from_mins(1);
 
 /// Reads the server's standalone stream until the session ends or the server has none.
 pub(super) async fn run(session: Arc<LiveSession>) {
-    let ended = session.ended.clone();
+    let Lease::Legacy(wire) = session.lease() else {
+        return;
+    };
     // Everything that is waited for inside ends with the session.
-    let _ended = ended.run_until_cancelled(listen(&session)).await;
+    let _ended = session
+        .ended
+        .run_until_cancelled(listen(&session, wire))
+        .await;
 }
 
-async fn listen(session: &Arc<LiveSession>) {
+async fn listen(session: &Arc<LiveSession>, wire: &Wire) {
     let mut pause = SHORTEST;
     let mut last: Option<Bytes> = None;
     let mut opened = false;
     loop {
         let mut asked = None;
-        match session.server().listen(session.wire(), last.as_ref()).await {
+        match session.server().listen(wire, last.as_ref()).await {
             Ok(reply) => match reply.what {
                 Answered::Events => {
                     opened = true;
@@ -73,7 +80,7 @@ async fn read_all(session: &Arc<LiveSession>, reading: &mut Reading) -> bool {
 }
 
 /// Up to a quarter more, so that many sessions don't come back at the same moment.
-fn jittered(pause: Duration) -> Duration {
+pub(super) fn jittered(pause: Duration) -> Duration {
     let mut byte = [0];
     // Without randomness all come at once, which is no reason to stay away.
     let _none = aws_lc_rs::rand::fill(&mut byte);

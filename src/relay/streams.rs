@@ -65,6 +65,12 @@ impl Streams {
         self.calls.len() + self.standalone.len()
     }
 
+    /// Whether a standalone stream is open.
+    pub(crate) fn has_standalone(&mut self) -> bool {
+        self.forget_closed();
+        !self.standalone.is_empty()
+    }
+
     /// Where a message goes: the stream of the call that caused it; else the newest standalone
     /// stream; else the newest stream of any call, which reaches the same client. For modern clients
     /// each stream is a call of its own: what one caused goes to no other.

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
+use super::lease::Lease;
 use super::question::Pending;
 use super::session::{LiveSession, SessionId};
 use super::{now, question};
@@ -116,6 +117,10 @@ impl LiveSession {
 
     /// Tells the server, a step after the other, each in its share of the time.
     async fn tell_end(self: &Arc<Self>, remains: &Remains, why: Ending) {
+        // At a modern server nothing is left but streams, which end with the tasks that read them.
+        let Lease::Legacy(wire) = self.lease() else {
+            return;
+        };
         let Some(partings) = self.shared.partings.get(self.server().name()) else {
             return;
         };
@@ -127,18 +132,18 @@ impl LiveSession {
                 why.reason()
             );
             self.server().post(
-                self.wire(),
+                wire,
                 message::notification("notifications/cancelled", &params),
             )
         });
         self.step(join_all(cancels)).await;
         let answers = remains.questions.iter().map(|(_, question)| {
             let answer = question::lost(&question.server_id, "the session of the client has ended");
-            self.server().post(self.wire(), answer)
+            self.server().post(wire, answer)
         });
         self.step(join_all(answers)).await;
-        if self.wire().session.is_some() {
-            self.step(self.server().end(self.wire())).await;
+        if wire.session.is_some() {
+            self.step(self.server().end(wire)).await;
         }
     }
 

@@ -286,13 +286,7 @@ async fn respond(State(shared): State<Arc<Shared>>, request: Request<Body>) -> R
 pub(super) fn config(access: Access) -> Config {
     let servers = ["a", "b", "c"].map(|name| {
         let (name, url) = (server(name), Url::parse("http://127.0.0.1:9/mcp").unwrap());
-        let limits = RateLimits::default();
-        let server = Server {
-            name: name.clone(),
-            url,
-            headers: HeaderMap::new(),
-            limits,
-        };
+        let server = Server::at(name.clone(), url);
         (name, Arc::new(server))
     });
     let some_time = Duration::from_secs(1);

@@ -6,7 +6,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::HeaderMap;
 use url::Url;
 
 use crate::config::{
@@ -40,12 +39,7 @@ pub(super) fn endpoint(gateway: &Gateway) -> String {
 fn config(port: u16, url: Url, audit: &Path) -> Config {
     let listen = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
     let name = ServerName(Arc::from(NAME));
-    let server = Server {
-        name: name.clone(),
-        url,
-        headers: HeaderMap::new(),
-        limits: RateLimits::default(),
-    };
+    let server = Server::at(name.clone(), url);
     Config {
         listen,
         public_url: PublicUrl(format!("http://{listen}")),

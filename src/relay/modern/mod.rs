@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
+use http::HeaderMap;
 use tokio::sync::mpsc::channel;
 
 use self::call::Driver;
@@ -35,6 +36,7 @@ use crate::protocol::capability::ClientCapabilities;
 use crate::protocol::client_legacy::Accept;
 use crate::protocol::client_modern::{self, Rejected, Request, can_ask};
 use crate::protocol::edit::{Edit, edit};
+use crate::protocol::era::Era;
 use crate::protocol::message::Message;
 use crate::protocol::parked::{Call, Limits};
 
@@ -42,7 +44,7 @@ use crate::protocol::parked::{Call, Limits};
 static CALLS: AtomicU64 = AtomicU64::new(1);
 
 impl Relay {
-    /// Answers a request of a modern client.
+    /// Answers a request of a modern client, which came with the headers `from`.
     ///
     /// # Errors
     /// When it is refused, or its server can't be reached.
@@ -52,11 +54,20 @@ impl Relay {
         principal: &Principal,
         message: &Message,
         request: &Request<'_>,
+        from: &HeaderMap,
         admission: Admission,
     ) -> Result<Answer, Error> {
         let shared = &self.0;
         if shared.ending.is_cancelled() {
             return Err(Error::ShuttingDown);
+        }
+        let upstream = shared.servers.get(server).ok_or(Error::UnknownServer)?;
+        let era = upstream.era().await.map_err(|unknown| unknown.error)?;
+        if era == Era::Modern {
+            let message = message.clone();
+            return self
+                .through(server, principal, message, from, admission)
+                .await;
         }
         let visit = Visit {
             shared,

@@ -1,0 +1,177 @@
+//! Requests to a modern server: sent with all that they have to say, and their answers read, however
+//! they come.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::HeaderMap;
+
+use super::inbound::{Inbound, Reading};
+use super::lease::Modern;
+use crate::error::Error;
+use crate::protocol::message::{Kind, Message};
+use crate::protocol::mirror::Marks;
+use crate::protocol::server_legacy::Answered;
+use crate::protocol::server_modern::{headers, own_request};
+use crate::upstream::client::ClientError;
+use crate::upstream::http::{HttpServer, Reply, StreamError};
+
+/// The beginning of an answer.
+pub(super) enum Head {
+    /// The response itself, with its HTTP status.
+    Response(u16, Message),
+    /// A stream, with the response somewhere in it.
+    Stream(Box<Stream>),
+}
+
+/// A stream that ends with the response to one request. Dropping it cancels the request.
+pub(super) struct Stream {
+    id: String,
+    reading: Reading,
+}
+
+/// What comes out of such a stream.
+pub(super) enum Next {
+    /// A notification.
+    Notice(Message),
+    /// The response.
+    Response(Message),
+}
+
+/// Sends a request; `id` is its id (JSON text). When surely nothing was sent, once more.
+///
+/// # Errors
+/// When there is no answer, or one that is none.
+pub(super) async fn send(
+    server: &HttpServer,
+    headers: &HeaderMap,
+    body: Bytes,
+    id: &str,
+) -> Result<Head, Error> {
+    let reply = match server.ask(headers, body.clone()).await {
+        Err(ClientError::Connect(_)) => server.ask(headers, body).await,
+        other => other,
+    };
+    let reply = reply.inspect_err(
+        |error| tracing::warn!(server = %server.name(), %error, "no answer from the server"),
+    )?;
+    if reply.what == Answered::Events {
+        return Ok(Head::Stream(Box::new(Stream {
+            id: id.to_owned(),
+            reading: Reading::new(reply),
+        })));
+    }
+    whole(reply, id).await
+}
+
+async fn whole(reply: Reply, id: &str) -> Result<Head, Error> {
+    let status = reply.status.as_u16();
+    match reply.what {
+        Answered::Accepted => {
+            return misbehaved("accepted the request but did not answer it");
+        }
+        Answered::Limited => {
+            let wait = reply.retry_after().unwrap_or(Duration::from_secs(1));
+            return Err(Error::ServerLimited(wait));
+        }
+        Answered::Unauthorized => return Err(Error::Credentials),
+        Answered::Redirect => {
+            return misbehaved("redirects to another place, which is not followed");
+        }
+        _ => {}
+    }
+    let json = matches!(reply.what, Answered::Json);
+    let body = reply.whole().await?;
+    let response = Message::parse(&body).ok().and_then(|it| answering(it, id));
+    match response {
+        Some(response) if json || response.kind() == Kind::Error => {
+            Ok(Head::Response(status, response))
+        }
+        _ if json => misbehaved("answered with something that is no response to the request"),
+        _ => misbehaved(format!("answered HTTP {status} and no MCP message")),
+    }
+}
+
+/// The response to the request with this id. An error may lack the id: it may not have been read.
+fn answering(message: Message, id: &str) -> Option<Message> {
+    if message.is_response() && message.id() == Some(id) {
+        return Some(message);
+    }
+    let error = message.error().filter(|_| message.id().is_none())?;
+    let named = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#);
+    Message::parse(&named.into()).ok()
+}
+
+impl Stream {
+    /// What comes next. Dropping the future loses nothing.
+    ///
+    /// # Errors
+    /// When the stream ends or breaks before the response.
+    pub(super) async fn next(&mut self) -> Result<Next, Error> {
+        loop {
+            match self.reading.next().await {
+                Ok(Some(Inbound::Message(message))) => match message.kind() {
+                    Kind::Notification => return Ok(Next::Notice(message)),
+                    Kind::Result | Kind::Error if message.id() == Some(&self.id) => {
+                        return Ok(Next::Response(message));
+                    }
+                    // A modern server sends no requests (2026-07-28 streamable-http).
+                    _ => {
+                        tracing::warn!("a modern server sent what does not belong there");
+                    }
+                },
+                Ok(Some(Inbound::Unreadable(_))) => {}
+                Ok(None) | Err(StreamError::Broken(_)) => return Err(Error::Broken),
+                Err(StreamError::TooLarge(_)) => {
+                    return misbehaved("sent a message that is too large");
+                }
+            }
+        }
+    }
+}
+
+/// Asks a server something for a session, and waits for the result (JSON text); none when the
+/// response is an error.
+///
+/// # Errors
+/// As [`send`], and when the stream of the answer breaks.
+pub(super) async fn say(
+    server: &HttpServer,
+    modern: &Modern,
+    method: &str,
+    params: &str,
+) -> Result<Option<String>, Error> {
+    let (id, head) = open(server, modern, method, params).await?;
+    let response = match head {
+        Head::Response(_, response) => response,
+        Head::Stream(mut stream) => loop {
+            if let Next::Response(response) = stream.next().await? {
+                break response;
+            }
+        },
+    };
+    tracing::debug!(server = %server.name(), method, id, "asked the server");
+    Ok(response.result().map(str::to_owned))
+}
+
+/// Sends a request of the gateway's own for a session; gives its id (JSON text) too.
+///
+/// # Errors
+/// As [`send`].
+pub(super) async fn open(
+    server: &HttpServer,
+    modern: &Modern,
+    method: &str,
+    params: &str,
+) -> Result<(String, Head), Error> {
+    let id = server.next_id();
+    let body = modern.envelope(|envelope| own_request(&id, method, params, envelope));
+    let request = Message::parse(&body)?;
+    let head = send(server, &headers(&request, &Marks::default()), body, &id).await?;
+    Ok((id, head))
+}
+
+fn misbehaved<T>(what: impl Into<Cow<'static, str>>) -> Result<T, Error> {
+    Err(Error::Misbehaved(what.into()))
+}
