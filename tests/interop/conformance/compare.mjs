@@ -4,6 +4,8 @@
 // The suite's exit code says less than that: a check may pass with a different answer, or be missing because its
 // scenario ended early. Without CONTRAFLOW_BIN only the direct half runs and every check must be a success.
 //
+// With the gateway the suite runs a third time, in front of a server of 2026-07-28 and nothing else (modern.mjs).
+//
 // Usage: node conformance/compare.mjs        Ends with `N passed, N failed`; a failure is a check that differs, or
 // one that is no success in the direct run.
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
@@ -31,6 +33,8 @@ const KNOWN = {
   'server-sse-disconnect-resume': ['SUCCESS', 'INFO'],
 };
 const GOOD = new Set(['SUCCESS', 'INFO']);
+/** What a server without sessions and resumable streams can't give, in scenarios that the revision does not score. */
+const NOT_ACROSS = new Set(['server-sse-priming-event', 'server-sse-retry-field', 'server-sse-disconnect-resume']);
 
 /** Runs the suite; gives scenario → check id → what the check said, in order when an id occurs more than once. */
 async function suite(name, url) {
@@ -101,6 +105,24 @@ function judge(direct, through) {
   return rows;
 }
 
+/** The same suite in front of a server that knows only 2026-07-28: there is no direct run to compare with. */
+async function across(url) {
+  const { code, scenarios } = await suite('across', url);
+  for (const [scenario, checks] of scenarios) {
+    for (const [id, { status, error }] of checks) {
+      if (GOOD.has(status) || NOT_ACROSS.has(id)) {
+        passed++;
+      } else {
+        failed++;
+        console.log(`FAIL  across: ${scenario} ${id}: ${error ?? status}`);
+      }
+    }
+  }
+  if (code === 0) passed++;
+  else failed++;
+  console.log(`${code === 0 ? 'ok   ' : 'FAIL '} across: the suite's own verdict for ${REVISION} in front of a modern server`);
+}
+
 let passed = 0;
 let failed = 0;
 try {
@@ -108,8 +130,10 @@ try {
   const direct = await suite('direct', server);
   let through;
   if (process.env.CONTRAFLOW_BIN) {
-    const endpoint = await startGateway(process.env.CONTRAFLOW_BIN, { conformance: server });
+    const modern = await startServer('conformance-modern', process.execPath, ['conformance/modern.mjs']);
+    const endpoint = await startGateway(process.env.CONTRAFLOW_BIN, { conformance: server, modern });
     through = await suite('gateway', endpoint('conformance'));
+    await across(endpoint('modern'));
   }
   const rows = judge(direct.scenarios, through?.scenarios);
   const width = Math.max(...rows.map(({ scenario }) => scenario.length));

@@ -39,6 +39,10 @@ pub(crate) struct Habits {
     pub(crate) deleted: u16,
     /// Capabilities it declares.
     pub(crate) capabilities: &'static str,
+    /// Speaks 2026-07-28 and nothing else.
+    pub(crate) modern: bool,
+    /// The tools that it lists at that version, as a JSON array.
+    pub(crate) tools: &'static str,
     /// Answers every request with this status and content type and body, if set.
     pub(crate) always: Option<(u16, &'static str, &'static str)>,
 }
@@ -76,6 +80,8 @@ impl Default for Habits {
             accepted: (202, ""),
             deleted: 200,
             capabilities: r#"{"tools":{"listChanged":true},"logging":{},"resources":{"subscribe":true}}"#,
+            modern: false,
+            tools: "[]",
             always: None,
         }
     }
@@ -109,7 +115,15 @@ impl Shared {
         if let Some((status, content_type, body)) = habits.always {
             return response(status, content_type, body.to_owned());
         }
+        if habits.modern {
+            return self.modern(seen, &habits).await;
+        }
         let method = seen.method();
+        // What a gateway asks to learn the era; here the answer is: an old one.
+        if method.as_deref() == Some("server/discover") {
+            let error = json::error(&json::id(seen.text()), -32601, "Method not found");
+            return response(404, "application/json", error);
+        }
         let opening = method.as_deref() == Some("initialize");
         if let Some(refusal) = self.refuse(&seen, &habits, opening) {
             return refusal;
@@ -226,7 +240,7 @@ impl Shared {
         response
     }
 
-    async fn hold(&self, seen: Seen) -> Response {
+    pub(super) async fn hold(&self, seen: Seen) -> Response {
         let (reply, replied) = oneshot::channel();
         self.state.lock().held.push_back(Held { seen, reply });
         self.changed.send_replace(());
@@ -285,7 +299,7 @@ fn accepted(habits: &Habits) -> Response {
     )
 }
 
-fn answer(seen: &Seen, result: &str) -> Response {
+pub(super) fn answer(seen: &Seen, result: &str) -> Response {
     response(
         200,
         "application/json",

@@ -68,6 +68,14 @@ pub(crate) fn result(id: &str, result: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
 }
 
+/// An error.
+pub(crate) fn error(id: &str, code: i64, message: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{}}}}}"#,
+        Value::from(message)
+    )
+}
+
 /// A tool's result with one text.
 pub(crate) fn text_result(text: &str) -> String {
     format!(

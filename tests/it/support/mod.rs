@@ -4,6 +4,7 @@ pub(crate) mod client;
 pub(crate) mod gateway;
 mod habits;
 pub(crate) mod json;
+pub(crate) mod modern;
 mod script;
 pub(crate) mod server;
 pub(crate) mod token;

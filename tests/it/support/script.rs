@@ -59,6 +59,11 @@ impl Seen {
         serde_json::from_str(&self.raw(&["params", "name"])?).ok()
     }
 
+    /// Whether a gateway asks what it is talking to: such a request belongs to no session.
+    pub(crate) fn is_probe(&self) -> bool {
+        self.method().as_deref() == Some("server/discover")
+    }
+
     /// A header as text, empty when absent.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers
