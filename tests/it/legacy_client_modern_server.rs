@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::support::modern::complete;
+use crate::support::modern_server::complete;
 use crate::support::{Client, EVERYTHING, Gateway, NOTHING, Server, Session, Setup, json};
 
 const OFFERS: &str = r#"{"tools":{"listChanged":true},"logging":{},"completions":{},"resources":{"subscribe":true}}"#;

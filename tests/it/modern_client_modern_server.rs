@@ -2,7 +2,7 @@
 
 use hyper::Method;
 
-use crate::support::modern::complete;
+use crate::support::modern_server::complete;
 use crate::support::{Client, Gateway, Reply, Server, Setup, json};
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}},"io.modelcontextprotocol/clientInfo":{"name":"raw","version":"1"},"progressToken":"mine"}"#;

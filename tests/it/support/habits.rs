@@ -109,7 +109,7 @@ pub(super) async fn serve(
 }
 
 impl Shared {
-    async fn reply(&self, seen: Seen) -> Response {
+    async fn reply(self: &Arc<Self>, seen: Seen) -> Response {
         self.changed.send_replace(());
         let habits = self.habits.lock().clone();
         if let Some((status, content_type, body)) = habits.always {
@@ -249,40 +249,50 @@ impl Shared {
             .unwrap_or_else(|_| response(500, "text/plain", "the test let it go".to_owned()))
     }
 
-    /// Asks the argument `token` back and returns what was answered, all by itself.
-    fn quiz(&self, seen: Seen) -> Response {
+    /// Asks the argument `token` back, as often as the argument `rounds` says, and returns what was
+    /// answered, all by itself.
+    fn quiz(self: &Arc<Self>, seen: Seen) -> Response {
         let (chunks, response) = streaming("text/event-stream");
-        let token = seen
-            .raw(&["params", "arguments", "token"])
-            .unwrap_or_default();
-        let (answer, answered) = oneshot::channel();
-        // Every session counts its questions from 1: ids repeat between sessions, as in real servers.
-        let id = {
-            let mut state = self.state.lock();
-            let counter = state.counters.entry(seen.session().to_owned()).or_default();
-            *counter += 1;
-            let id = counter.to_string();
-            state
-                .quizzes
-                .insert((seen.session().to_owned(), id.clone()), answer);
-            id
-        };
+        let argument = |name| seen.raw(&["params", "arguments", name]);
+        let token = argument("token").unwrap_or_default();
+        let rounds = argument("rounds").map_or(1, |rounds| rounds.parse().unwrap());
+        let shared = Arc::clone(self);
         tokio::spawn(async move {
-            let params = format!(
-                r#"{{"message":{token},"requestedSchema":{{"type":"object","properties":{{}}}}}}"#
-            );
-            let question = json::request(&id, "elicitation/create", &params);
             let stream = Stream {
                 id: json::id(seen.text()),
                 seen,
                 chunks,
             };
-            stream.send(&question).await;
-            let Ok(answer) = answered.await else { return };
-            let said = json::raw(&answer, &["result", "content", "said"]).unwrap_or(answer);
-            stream.result(&json::text_result(&said)).await;
+            let mut said = Vec::new();
+            for _ in 0..rounds {
+                let Ok(answer) = shared.question(&stream, &token).await.await else {
+                    return;
+                };
+                said.push(json::raw(&answer, &["result", "content", "said"]).unwrap_or(answer));
+            }
+            stream.result(&json::text_result(&said.join(","))).await;
         });
         response
+    }
+
+    async fn question(&self, stream: &Stream, token: &str) -> oneshot::Receiver<String> {
+        let session = stream.seen.session().to_owned();
+        let (answer, answered) = oneshot::channel();
+        // Every session counts its questions from 1: ids repeat between sessions, as in real servers.
+        let id = {
+            let mut state = self.state.lock();
+            let counter = state.counters.entry(session.clone()).or_default();
+            *counter += 1;
+            let id = counter.to_string();
+            state.quizzes.insert((session, id.clone()), answer);
+            id
+        };
+        let params = format!(
+            r#"{{"message":{token},"requestedSchema":{{"type":"object","properties":{{}}}}}}"#
+        );
+        let question = json::request(&id, "elicitation/create", &params);
+        stream.send(&question).await;
+        answered
     }
 }
 

@@ -15,6 +15,18 @@ pub(crate) fn raw(text: &str, path: &[&str]) -> Option<String> {
     Some(current)
 }
 
+/// The members of an object in their order, each value as it is spelled.
+pub(crate) fn members(text: &str) -> Vec<(String, String)> {
+    let values: BTreeMap<String, &RawValue> =
+        serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in {text}"));
+    let mut members: Vec<_> = values.into_iter().collect();
+    members.sort_by_key(|(_, value)| value.get().as_ptr());
+    members
+        .into_iter()
+        .map(|(name, value)| (name, value.get().to_owned()))
+        .collect()
+}
+
 /// The `id` as it is spelled.
 pub(crate) fn id(text: &str) -> String {
     raw(text, &["id"]).unwrap_or_else(|| panic!("no id in {text}"))

@@ -5,6 +5,7 @@ pub(crate) mod gateway;
 mod habits;
 pub(crate) mod json;
 pub(crate) mod modern;
+pub(crate) mod modern_server;
 mod script;
 pub(crate) mod server;
 pub(crate) mod token;
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 pub(crate) use client::{Client, Reply, Session};
 pub(crate) use gateway::{Gateway, Setup};
+pub(crate) use modern::{Ask, Modern, Round, accepted};
 pub(crate) use server::{Server, Stream};
 
 /// How long anything that must happen may take. Generous: it decides nothing, it only ends a test
@@ -39,6 +41,31 @@ pub(crate) async fn triple() -> (Server, Gateway, Session) {
     let (server, gateway) = pair().await;
     let session = Client::new(&gateway, "alpha").open(EVERYTHING).await;
     (server, gateway, session)
+}
+
+/// A gateway with the scripted server behind it, and a modern client that can be asked everything.
+pub(crate) async fn modern() -> (Server, Gateway, Modern) {
+    let (server, gateway) = pair().await;
+    let client = Modern::new(&gateway, "alpha");
+    (server, gateway, client)
+}
+
+/// A gateway that knows `mira` and `joris` by their keys, and both as modern clients of `alpha`.
+pub(crate) async fn two_people() -> (Server, Gateway, Modern, Modern) {
+    let server = Server::start().await;
+    let keys = ["mira", "joris"].map(|name| {
+        let key = token::sha256(&format!("{name}-0123456789abcdef"));
+        format!("{{ name: {name}, sha256: \"{key}\" }}")
+    });
+    let gateway = Setup::new()
+        .server("alpha", &server)
+        .yaml(&format!("auth: {{ api_keys: [ {} ] }}", keys.join(", ")))
+        .start()
+        .await;
+    let client = Modern::new(&gateway, "alpha");
+    let mira = client.bearer("mira-0123456789abcdef");
+    let joris = client.bearer("joris-0123456789abcdef");
+    (server, gateway, mira, joris)
 }
 
 /// Client capabilities that allow every question.
