@@ -135,16 +135,8 @@ impl Visit<'_> {
         let request = Request::read(message, &self.headers)?;
         let relay = &self.front.0.relay;
         let principal = &self.identity.principal;
-        let admission = relay.limiter().admit(self.server, principal)?;
         let answer = relay
-            .modern(
-                self.server,
-                principal,
-                message,
-                &request,
-                &self.headers,
-                admission,
-            )
+            .modern(self.server, principal, message, &request, &self.headers)
             .await?;
         Ok(self.respond(answer, None))
     }
@@ -162,6 +154,10 @@ impl Visit<'_> {
     /// Takes the members of a batch, where the session's version has batches. All are read, and the
     /// limits asked, before anything is done.
     async fn take_all(&self, bytes: &Bytes, accept: Accept) -> Result<Response, Error> {
+        // What sessions a modern client names means nothing.
+        if client_modern::names_modern(&self.headers) {
+            return Err(Error::Batch);
+        }
         let session = self.session().map_err(|error| match error {
             Error::MissingSession => Error::Batch,
             other => other,
@@ -173,6 +169,9 @@ impl Visit<'_> {
         let mut requests = Vec::new();
         let mut others = Vec::new();
         for message in message::batch(bytes)? {
+            if client_modern::is_modern(&message) {
+                return Err(Error::Batch);
+            }
             match Posted::read(&message)? {
                 Posted::Initialize | Posted::Question => return Err(Error::Batch),
                 Posted::Request => {

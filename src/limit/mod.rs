@@ -56,6 +56,15 @@ pub struct Admission {
     running: [Option<Guard>; 2],
 }
 
+impl Admission {
+    /// For what the gateway itself asks on behalf of a request that was admitted.
+    pub fn of_the_gateway() -> Self {
+        Self {
+            running: [None, None],
+        }
+    }
+}
+
 /// A session that may exist, until this is dropped.
 #[derive(Debug)]
 #[must_use]

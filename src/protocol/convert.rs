@@ -2,7 +2,7 @@
 
 use super::client_modern::{Level, is_cacheable};
 use super::edit::{Edit, edit};
-use super::object::{all_members, elements, is_object, members};
+use super::object::{all_members, elements, is_object, members, text};
 
 /// How long a client may keep what a legacy server listed: such a server said nothing about it.
 const TTL_MS: &str = "0";
@@ -115,22 +115,64 @@ fn clean_tool(tool: &str) -> Option<String> {
     edit(tool, [("execution", Edit::Remove), ("inputSchema", schema)])
 }
 
-/// A schema whose properties mirror into no header.
+/// A schema that mirrors into no header, in all the schemas inside it. Names of properties and values
+/// such as `default` are not looked at: what is called so there means something else.
 fn without_headers(schema: &str) -> String {
+    const SCHEMA: [&str; 8] = [
+        "items",
+        "additionalProperties",
+        "propertyNames",
+        "contains",
+        "not",
+        "if",
+        "then",
+        "else",
+    ];
+    const NAMED: [&str; 5] = [
+        "properties",
+        "patternProperties",
+        "$defs",
+        "definitions",
+        "dependentSchemas",
+    ];
+    const LISTED: [&str; 4] = ["anyOf", "oneOf", "allOf", "prefixItems"];
+    if !schema.contains("x-mcp-header") {
+        return schema.to_owned();
+    }
     let cleaned =
         edit(schema, [("x-mcp-header", Edit::Remove)]).unwrap_or_else(|| schema.to_owned());
-    let Ok([Some(properties)]) = members(&cleaned, ["properties"]) else {
+    let Ok(all) = all_members(&cleaned) else {
         return cleaned;
     };
-    let Ok(all) = all_members(properties) else {
-        return cleaned;
-    };
-    let all: Vec<String> = all
-        .into_iter()
-        .map(|(name, value)| format!("{name}:{}", without_headers(value)))
-        .collect();
-    let properties = format!("{{{}}}", all.join(","));
-    edit(&cleaned, [("properties", Edit::Set(&properties))]).unwrap_or_else(|| cleaned.clone())
+    let mut edited = cleaned.clone();
+    for (name, value) in all {
+        let Some(name) = text(&name) else { continue };
+        let value = if SCHEMA.contains(&&*name) && is_object(value) {
+            without_headers(value)
+        } else if NAMED.contains(&&*name) {
+            let Ok(named) = all_members(value) else {
+                continue;
+            };
+            let named: Vec<_> = named
+                .iter()
+                .map(|(name, schema)| format!("{name}:{}", without_headers(schema)))
+                .collect();
+            format!("{{{}}}", named.join(","))
+        } else if LISTED.contains(&&*name) {
+            let Ok(listed) = elements(value, MOST_TOOLS) else {
+                continue;
+            };
+            let listed: Vec<_> = listed
+                .iter()
+                .map(|schema| without_headers(schema))
+                .collect();
+            format!("[{}]", listed.join(","))
+        } else {
+            continue;
+        };
+        edited = edit(&edited, [(&name, Edit::Set(&value))]).unwrap_or(edited);
+    }
+    edited
 }
 
 #[cfg(test)]

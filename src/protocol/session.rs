@@ -250,6 +250,11 @@ impl Session {
         !self.calls.is_empty() || !self.questions.is_empty()
     }
 
+    /// The call that the client gave this id (JSON text), while it is in flight.
+    pub fn leg(&self, client_id: &str) -> Option<LegId> {
+        self.legs.get(client_id).copied()
+    }
+
     /// How many calls are in flight.
     pub fn calls(&self) -> usize {
         self.calls.len()

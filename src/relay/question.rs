@@ -21,6 +21,7 @@ use crate::error::Error;
 use crate::limit::QuestionSlot;
 use crate::protocol::elicitation::{Action as Answered, Summary};
 use crate::protocol::message::{self, Message};
+use crate::protocol::parked::Limits;
 use crate::protocol::rounds::{Input, Leg};
 use crate::protocol::server_legacy::Answered as Head;
 use crate::protocol::session::{LegId, NotAsked, Question, QuestionId};
@@ -88,6 +89,11 @@ impl LiveSession {
                 .refuse(question, &asker, -31006, "audit_full", text)
                 .await;
         };
+        if self.face() == Face::Modern && question.method() == "ping" {
+            // It asks whether the session lives, and that is the gateway's.
+            let id = question.id().unwrap_or("null");
+            return self.tell_unanswered(message::result(id, "{}")).await;
+        }
         if self.face() == Face::Modern && self.state().streams.route(cause, Face::Modern).is_none()
         {
             let text = "no request that could be answered with a question is in progress";
@@ -298,8 +304,10 @@ impl LiveSession {
     async fn watch(self: Arc<Self>, id: QuestionId, held: Arc<Notify>) {
         let times = &self.shared.config.timeouts;
         if self.face() == Face::Modern {
-            // The parked call keeps the time; should its task have died, the question still ends.
-            tokio::time::sleep(times.question * 2).await;
+            // The parked call keeps the time, and anew in each round; should its task have died, the
+            // question still ends.
+            let rounds = Limits::default().rounds + 1;
+            tokio::time::sleep(times.question * rounds).await;
             return self.give_up(id, Unanswered::Timeout).await;
         }
         let streamless = async {

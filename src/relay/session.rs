@@ -4,6 +4,7 @@ use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
@@ -50,6 +51,8 @@ pub struct LiveSession {
     pub(super) state: Mutex<State>,
     /// Set when the session ends; every task of it stops.
     pub(super) ended: CancellationToken,
+    /// The server has said that it does not know the session.
+    forgotten: AtomicBool,
     face: Face,
     listens: Listens,
     /// How many of our own answers may be on their way to the server at once.
@@ -173,6 +176,7 @@ impl LiveSession {
             shared,
             state: Mutex::new(state),
             ended: CancellationToken::new(),
+            forgotten: AtomicBool::new(false),
             face: opened.face,
             listens: Listens::default(),
             replies: Arc::new(Semaphore::new(REPLIES)),
@@ -208,6 +212,11 @@ impl LiveSession {
     /// Who listens for changes.
     pub(super) fn listens(&self) -> &Listens {
         &self.listens
+    }
+
+    /// Whether it can't be used any more: it has ended, or is about to.
+    pub(super) fn is_gone(&self) -> bool {
+        self.ended.is_cancelled() || self.forgotten.load(Ordering::Relaxed)
     }
 
     /// The server it is with.
@@ -332,12 +341,7 @@ impl LiveSession {
             state.level = Some(level);
         }
         let params = format!(r#"{{"level":"{}"}}"#, level.name());
-        if let Ok(admission) = self
-            .shared
-            .limiter
-            .admit(self.server.name(), &self.principal)
-            && let Err(error) = self.request("logging/setLevel", &params, admission).await
-        {
+        if let Err(error) = self.request("logging/setLevel", &params).await {
             tracing::debug!(session = self.tag, %error, "the server did not take a log level");
         }
     }
@@ -388,6 +392,7 @@ impl LiveSession {
         if reply.what != crate::protocol::server_legacy::Answered::SessionGone {
             return Ok(());
         }
+        self.forgotten.store(true, Ordering::Relaxed);
         self.shared.tasks.spawn(self.end(Ending::Forgotten));
         Err(Error::Forgotten)
     }

@@ -26,6 +26,8 @@ const ROOM_BYTES: usize = 1024 * 1024;
 #[derive(Debug)]
 pub(crate) struct Streams {
     calls: Vec<(LegId, Pipe)>,
+    /// The calls whose clients are away, the latest last.
+    away: Vec<LegId>,
     standalone: Vec<Pipe>,
     waiting: VecDeque<Item>,
     room: usize,
@@ -36,6 +38,7 @@ impl Streams {
     pub(crate) fn new(room: usize) -> Self {
         Self {
             calls: Vec::new(),
+            away: Vec::new(),
             standalone: Vec::new(),
             waiting: VecDeque::new(),
             room,
@@ -57,6 +60,15 @@ impl Streams {
     /// A call has ended, and its stream with it.
     pub(crate) fn close_call(&mut self, leg: LegId) {
         self.calls.retain(|(it, _)| *it != leg);
+        self.set_away(leg, false);
+    }
+
+    /// The client of a call goes away with questions, or comes back.
+    pub(crate) fn set_away(&mut self, leg: LegId, away: bool) {
+        self.away.retain(|it| *it != leg);
+        if away {
+            self.away.push(leg);
+        }
     }
 
     /// How many streams are open.
@@ -73,7 +85,8 @@ impl Streams {
 
     /// Where a message goes: the stream of the call that caused it; else the newest standalone
     /// stream; else the newest stream of any call, which reaches the same client. For modern clients
-    /// each stream is a call of its own: what one caused goes to no other.
+    /// each stream is a call of its own: what one caused goes to no other, and what has no known cause
+    /// goes to a call whose client is there, if there is one, else to the one that asked last.
     pub(crate) fn route(&mut self, cause: Option<LegId>, face: Face) -> Option<Pipe> {
         self.forget_closed();
         let own = self
@@ -83,6 +96,18 @@ impl Streams {
             .map(|(_, pipe)| pipe);
         if face == Face::Modern && cause.is_some() {
             return own.cloned();
+        }
+        if face == Face::Modern {
+            let attended = self
+                .calls
+                .iter()
+                .rev()
+                .find(|(leg, _)| !self.away.contains(leg));
+            let last = || {
+                let last = self.away.last()?;
+                self.calls.iter().find(|(leg, _)| leg == last)
+            };
+            return attended.or_else(last).map(|(_, pipe)| pipe.clone());
         }
         own.or_else(|| self.standalone.last())
             .or_else(|| self.calls.last().map(|(_, pipe)| pipe))
@@ -126,6 +151,7 @@ impl Streams {
     /// Closes every stream, once what is in it has been read.
     pub(crate) fn close(&mut self) {
         self.calls.clear();
+        self.away.clear();
         self.standalone.clear();
         self.waiting.clear();
     }

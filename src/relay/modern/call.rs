@@ -68,7 +68,7 @@ pub(super) struct Driver {
     pub(super) pipe: Receiver<Item>,
     pub(super) retries: Receiver<Return>,
     pub(super) outlet: Option<Outlet>,
-    /// Whether the session ends with the call.
+    /// Whether the session is the call's alone.
     pub(super) single: bool,
 }
 
@@ -122,15 +122,20 @@ impl Driver {
             .needs
             .remove(self.inner.as_str());
         self.pooled.session.shared.lot.close(self.id, over, now());
-        if self.single {
-            self.pooled.session.end(super::super::Ending::Deleted).await;
-        }
     }
 
     /// Whether the client was sent away.
     fn is_away(&self) -> bool {
         matches!(self.call.state(), State::Parked | State::ParkedDone)
             || self.replay.as_ref().is_some_and(Replay::is_away)
+    }
+
+    /// Tells the session, for questions of which it does not know whose they are.
+    fn mark_away(&self, away: bool) {
+        let mut state = self.pooled.session.state();
+        if let Some(leg) = state.talk.leg(&self.inner) {
+            state.streams.set_away(leg, away);
+        }
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -145,6 +150,8 @@ impl Driver {
 
     /// The server has answered, which is not always the end.
     async fn conclude(&mut self, response: Bytes) -> Vec<Output> {
+        // The end of the pipe, which follows, says nothing more.
+        self.in_flight = false;
         if std::mem::take(&mut self.fresh) && is_forgotten(&response) {
             return self.begin_anew(response).await;
         }
@@ -164,6 +171,9 @@ impl Driver {
             } else {
                 shared.pooled(&self.key).await?
             };
+            pooled
+                .prepare(self.outlet.as_ref().and_then(|outlet| outlet.level))
+                .await;
             let admission = shared
                 .limiter
                 .admit(&self.key.server, &self.key.principal)?;
@@ -174,6 +184,7 @@ impl Driver {
             Ok((pooled, pipe)) => {
                 self.pooled = pooled;
                 self.pipe = pipe;
+                self.in_flight = true;
                 Vec::new()
             }
             Err(error) => {
@@ -229,6 +240,7 @@ impl Driver {
         ) {
             Ok(outputs) => {
                 self.outlet = Some(outlet);
+                self.mark_away(false);
                 let _gone = taken.send(Ok(()));
                 outputs
             }
@@ -287,6 +299,7 @@ impl Driver {
         let Some(outlet) = self.outlet.take() else {
             return;
         };
+        self.mark_away(true);
         let session = &self.pooled.session;
         let state = seal::State::new(self.id, round, self.request, today(), self.park());
         let sealed = match session.shared.seal.seal(&state, &self.bound) {
@@ -398,7 +411,10 @@ pub(super) fn response_for(
         );
     };
     if let (Kind::Result, Some(result)) = (response.kind(), response.result()) {
-        let result = cursor::wrap(result, pooled.session.tag());
+        let result = match pooled.tag() {
+            Some(tag) => cursor::wrap(result, tag),
+            None => result.into(),
+        };
         let result = convert::result(method, &result, pooled.welcome.info());
         return (200, message::result(id, &result));
     }

@@ -9,7 +9,7 @@ use crate::protocol::edit::{Edit, edit};
 use crate::protocol::message;
 use crate::protocol::object::members;
 
-use super::super::{Answer, Ending};
+use super::super::Answer;
 
 /// How long a client may keep it, in milliseconds.
 const TTL_MS: u32 = 60_000;
@@ -17,16 +17,13 @@ const TTL_MS: u32 = 60_000;
 impl Visit<'_> {
     /// Answers `server/discover`. Any session will do: what a server is does not depend on who asks.
     pub(super) async fn discover(&self) -> Result<Answer, Error> {
+        let _admission = self.admit()?;
         let pooled = if self.is_single() {
-            let pooled = self
-                .shared
-                .single(&Key {
-                    profile: NOTHING,
-                    ..self.key()
-                })
-                .await?;
-            self.shared.tasks.spawn(pooled.session.end(Ending::Deleted));
-            pooled
+            let key = Key {
+                profile: NOTHING,
+                ..self.key()
+            };
+            self.shared.single(&key).await?
         } else {
             self.shared.pooled(&self.key()).await?
         };

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::mpsc::{Sender, channel};
 use tokio::sync::watch;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::super::deliver::Item;
 use super::super::session::LiveSession;
@@ -15,6 +16,7 @@ use super::super::{Answer, EventPipe};
 use super::pool::Pooled;
 use super::{Visit, inner_id};
 use crate::error::Error;
+use crate::limit::Admission;
 use crate::protocol::client_legacy::Accept;
 use crate::protocol::client_modern::Rejected;
 use crate::protocol::edit::{Edit, edit};
@@ -28,6 +30,8 @@ const MOST: usize = 256;
 #[derive(Debug, Default)]
 pub(crate) struct Listens {
     listens: Mutex<Vec<Listen>>,
+    /// Held while the server is told what is listened for, so that it hears it in the right order.
+    turn: tokio::sync::Mutex<()>,
     /// Addresses that people are done at, the latest ones; made when somebody waits for them.
     visited: OnceLock<watch::Sender<Vec<String>>>,
 }
@@ -41,6 +45,7 @@ struct Listen {
     id: String,
     wanted: Wanted,
     pipe: Sender<Item>,
+    _dropped: DropGuard,
 }
 
 /// What a client wants to hear of.
@@ -55,59 +60,101 @@ struct Wanted {
 impl Visit<'_> {
     /// Opens a stream of what changes.
     pub(super) async fn listen(&self) -> Result<Answer, Error> {
+        self.shared.limiter.pass(self.server, self.principal)?;
         let wanted = Wanted::read(self.message)?;
-        let pooled = self.session().await?;
-        let honoured = self.subscribe(&pooled, wanted).await?;
+        match self.listen_at(self.session().await?, wanted.clone()).await {
+            // The server has forgotten the session, and took nothing of it.
+            Err(Error::Forgotten) => self.listen_at(self.session().await?, wanted).await,
+            other => other,
+        }
+    }
+
+    async fn listen_at(&self, pooled: Pooled, wanted: Wanted) -> Result<Answer, Error> {
+        let listens = pooled.session.listens();
+        let turn = listens.turn.lock().await;
+        let honoured = subscribe(&pooled, wanted).await?;
         let id = self.message.id().unwrap_or("null").to_owned();
         let (pipe, rest) = channel(PIPE);
         let acknowledged = acknowledgement(&id, &honoured);
-        pooled.session.listens().listens.lock().push(Listen {
+        let dropped = CancellationToken::new();
+        let attending = attend(
+            pooled.clone(),
+            pipe.clone(),
+            honoured.uris.clone(),
+            dropped.clone(),
+        );
+        listens.listens.lock().push(Listen {
             id,
             wanted: honoured,
             pipe,
+            _dropped: dropped.drop_guard(),
         });
+        drop(turn);
+        if pooled.session.ended.is_cancelled() {
+            pooled.session.end_listens();
+        }
+        self.shared.tasks.spawn(attending);
         Ok(Answer::Events(EventPipe::alone(
             vec![Item::Notice(acknowledged)],
             rest,
         )))
     }
+}
 
-    /// What of it the server can be heard on; subscribed to where need be.
-    async fn subscribe(&self, pooled: &Pooled, wanted: Wanted) -> Result<Wanted, Error> {
-        let welcome = &pooled.welcome;
-        let mut honoured = Wanted {
-            tools: wanted.tools && welcome.has_part("tools", "listChanged"),
-            prompts: wanted.prompts && welcome.has_part("prompts", "listChanged"),
-            resources: wanted.resources && welcome.has_part("resources", "listChanged"),
-            uris: Vec::new(),
-        };
-        if !welcome.has_part("resources", "subscribe") {
-            return Ok(honoured);
-        }
-        for uri in wanted.uris {
-            let params = format!(r#"{{"uri":{}}}"#, serde_json::Value::from(uri.as_str()));
-            let subscribed = self
-                .ask_server(&pooled.session, "resources/subscribe", &params)
-                .await?;
-            if subscribed.kind() == Kind::Result {
-                honoured.uris.push(uri);
-            }
-        }
-        Ok(honoured)
+/// What of it the server can be heard on; subscribed to where need be.
+async fn subscribe(pooled: &Pooled, wanted: Wanted) -> Result<Wanted, Error> {
+    let (session, welcome) = (&pooled.session, &pooled.welcome);
+    let mut honoured = Wanted {
+        tools: wanted.tools && welcome.has_part("tools", "listChanged"),
+        prompts: wanted.prompts && welcome.has_part("prompts", "listChanged"),
+        resources: wanted.resources && welcome.has_part("resources", "listChanged"),
+        uris: Vec::new(),
+    };
+    if !welcome.has_part("resources", "subscribe") {
+        return Ok(honoured);
     }
+    for uri in wanted.uris {
+        if session.listens().wants(&uri) {
+            honoured.uris.push(uri);
+            continue;
+        }
+        let subscribed = session
+            .request("resources/subscribe", &uri_params(&uri))
+            .await?;
+        if subscribed.kind() == Kind::Result {
+            honoured.uris.push(uri);
+        }
+    }
+    Ok(honoured)
+}
 
-    async fn ask_server(
-        &self,
-        session: &Arc<LiveSession>,
-        method: &str,
-        params: &str,
-    ) -> Result<Message, Error> {
-        let admission = self
-            .shared
-            .limiter
-            .admit(self.server, session.principal())?;
-        session.request(method, params, admission).await
+/// Waits until a listen is over, and gives up at the server what nobody else listens for.
+async fn attend(pooled: Pooled, pipe: Sender<Item>, uris: Vec<String>, dropped: CancellationToken) {
+    let session = &pooled.session;
+    tokio::select! {
+        () = pipe.closed() => {}
+        () = dropped.cancelled() => {}
     }
+    drop(pipe);
+    let listens = session.listens();
+    let _turn = listens.turn.lock().await;
+    listens.listens.lock().retain(|it| !it.pipe.is_closed());
+    for uri in uris {
+        if session.is_gone() {
+            return;
+        }
+        if listens.wants(&uri) {
+            continue;
+        }
+        let params = uri_params(&uri);
+        if let Err(error) = session.request("resources/unsubscribe", &params).await {
+            tracing::debug!(session = session.tag(), %error, "a subscription was not given up");
+        }
+    }
+}
+
+fn uri_params(uri: &str) -> String {
+    format!(r#"{{"uri":{}}}"#, serde_json::Value::from(uri))
 }
 
 impl LiveSession {
@@ -116,7 +163,6 @@ impl LiveSession {
         self: &Arc<Self>,
         method: &str,
         params: &str,
-        admission: crate::limit::Admission,
     ) -> Result<Message, Error> {
         let request = format!(
             r#"{{"jsonrpc":"2.0","id":{},"method":"{method}","params":{params}}}"#,
@@ -127,6 +173,7 @@ impl LiveSession {
             json: true,
             events: false,
         };
+        let admission = Admission::of_the_gateway();
         match self.call(request, only_json, admission).await? {
             Answer::Json(_, response) => Ok(Message::parse(&response)?),
             _ => Err(Error::Misbehaved("answered with a stream".into())),
@@ -188,6 +235,13 @@ impl Listens {
                 ids.push(id);
             });
         }
+    }
+
+    /// Whether somebody listens for this resource.
+    fn wants(&self, uri: &str) -> bool {
+        let listens = self.listens.lock();
+        let mut open = listens.iter().filter(|listen| !listen.pipe.is_closed());
+        open.any(|listen| listen.wanted.uris.iter().any(|own| own == uri))
     }
 
     /// Whether anybody listens.

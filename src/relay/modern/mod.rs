@@ -27,7 +27,7 @@ use self::call::Driver;
 use self::outlet::Outlet;
 use self::pool::{Key, Pooled};
 use self::seal::CallId;
-use super::{Answer, Ending, Relay, Shared};
+use super::{Answer, Relay, Shared};
 use crate::auth::Principal;
 use crate::config::ServerName;
 use crate::error::Error;
@@ -55,7 +55,6 @@ impl Relay {
         message: &Message,
         request: &Request<'_>,
         from: &HeaderMap,
-        admission: Admission,
     ) -> Result<Answer, Error> {
         let shared = &self.0;
         if shared.ending.is_cancelled() {
@@ -64,6 +63,7 @@ impl Relay {
         let upstream = shared.servers.get(server).ok_or(Error::UnknownServer)?;
         let era = upstream.era().await.map_err(|unknown| unknown.error)?;
         if era == Era::Modern {
+            let admission = shared.limiter.admit(server, principal)?;
             let message = message.clone();
             return self
                 .through(server, principal, message, from, admission)
@@ -85,8 +85,8 @@ impl Relay {
         match message.method() {
             "server/discover" => visit.discover().await,
             "subscriptions/listen" => visit.listen().await,
-            method if can_ask(method) => visit.call(admission).await,
-            _ => visit.pass(admission).await,
+            method if can_ask(method) => visit.call().await,
+            _ => visit.pass().await,
         }
     }
 }
@@ -123,8 +123,9 @@ impl Visit<'_> {
     }
 
     /// A request whose server may ask something in its midst.
-    async fn call(&self, admission: Admission) -> Result<Answer, Error> {
-        let pooled = self.session().await?;
+    async fn call(&self) -> Result<Answer, Error> {
+        let admission = self.admit()?;
+        let pooled = self.prepared().await?;
         if !is_offered(self.message.method(), &pooled) {
             return Err(Rejected::Method.into());
         }
@@ -137,8 +138,12 @@ impl Visit<'_> {
             self.request.level,
         );
         let (retries, desk) = channel(1);
-        self.prepare(&pooled).await;
-        let items = call::begin(&pooled.session, request.clone(), admission).await?;
+        let begun = call::begin(&pooled.session, request.clone(), admission).await;
+        let items = begun.map_err(|error| match error {
+            // Of the gateway's session the client knows nothing.
+            Error::UnknownSession => Error::SessionEnded,
+            other => other,
+        })?;
         let driver = Driver {
             id,
             call: Call::new(self.limits(), self.request.capabilities),
@@ -162,19 +167,34 @@ impl Visit<'_> {
         answer.await.unwrap_or(Err(Error::SessionEnded))
     }
 
+    fn admit(&self) -> Result<Admission, Error> {
+        Ok(self.shared.limiter.admit(self.server, self.principal)?)
+    }
+
+    /// The session for this request, whose server logs as much as the request wants.
+    async fn prepared(&self) -> Result<Pooled, Error> {
+        let pooled = self.session().await?;
+        pooled.prepare(self.request.level).await;
+        if !pooled.session.is_gone() {
+            return Ok(pooled);
+        }
+        // The server has forgotten it, and nothing else was sent to it.
+        let pooled = self.session().await?;
+        pooled.prepare(self.request.level).await;
+        Ok(pooled)
+    }
+
     /// A request whose server can't ask anything. When the server has forgotten the session, it was not
     /// carried out, and goes to a new one once.
-    async fn pass(&self, admission: Admission) -> Result<Answer, Error> {
-        match self.pass_once(admission).await {
-            Err(Error::Forgotten) => {
-                self.pass_once(self.shared.limiter.admit(self.server, self.principal)?)
-                    .await
-            }
+    async fn pass(&self) -> Result<Answer, Error> {
+        match self.pass_once().await {
+            Err(Error::Forgotten) => self.pass_once().await,
             other => other,
         }
     }
 
-    async fn pass_once(&self, admission: Admission) -> Result<Answer, Error> {
+    async fn pass_once(&self) -> Result<Answer, Error> {
+        let admission = self.admit()?;
         let pooled = self.session().await?;
         let method = self.message.method();
         if !is_offered(method, &pooled) {
@@ -188,9 +208,6 @@ impl Visit<'_> {
             .session
             .call(self.for_server(&inner_id(), &pooled)?, only_json, admission)
             .await;
-        if self.is_single() {
-            self.shared.tasks.spawn(pooled.session.end(Ending::Deleted));
-        }
         let Answer::Json(_, response) = answer? else {
             return Err(Error::Misbehaved("answered with a stream".into()));
         };
@@ -200,24 +217,21 @@ impl Visit<'_> {
     }
 
     /// The request as a legacy server takes it, under an id and a progress token of our own: two
-    /// clients of a session may use the same ones.
+    /// clients of a session may use the same ones. A call has a token always, since the client may want
+    /// progress only when it comes back.
     fn for_server(&self, inner: &str, pooled: &Pooled) -> Result<Message, Error> {
-        let token = self.request.token.map(|_| inner);
+        let wanted = self.request.token.is_some() || can_ask(self.message.method());
         let whole = std::str::from_utf8(self.message.bytes()).unwrap_or_default();
         let params = self.message.params().unwrap_or("{}");
-        let params = cursor::unwrap(params, pooled.session.tag())?;
-        let params = client_modern::to_legacy(&params, token);
+        let params = match pooled.tag() {
+            Some(tag) => cursor::unwrap(params, tag)?,
+            None => params.into(),
+        };
+        let params = client_modern::to_legacy(&params, wanted.then_some(inner));
         let params = params.as_deref().map_or(Edit::Remove, Edit::Set);
         let whole = edit(whole, [("id", Edit::Set(inner)), ("params", params)])
             .ok_or_else(|| Error::Misbehaved("could not be asked".into()))?;
         Ok(Message::parse(&Bytes::from(whole))?)
-    }
-
-    /// Sees to it that the server logs as much as this request wants.
-    async fn prepare(&self, pooled: &Pooled) {
-        if let Some(level) = self.request.level.filter(|_| pooled.welcome.has("logging")) {
-            pooled.session.want_logs(level).await;
-        }
     }
 
     fn limits(&self) -> Limits {

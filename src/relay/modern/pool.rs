@@ -18,6 +18,7 @@ use crate::auth::Principal;
 use crate::config::ServerName;
 use crate::error::Error;
 use crate::protocol::capability::ClientCapabilities;
+use crate::protocol::client_modern::Level;
 use crate::protocol::message::{self, Message};
 use crate::protocol::object::members;
 use crate::protocol::version::V2025_11_25;
@@ -41,6 +42,36 @@ type Cell = Arc<OnceCell<Pooled>>;
 pub(super) struct Pooled {
     pub(super) session: Arc<LiveSession>,
     pub(super) welcome: Arc<Welcome>,
+    /// Held where the session is for one request alone.
+    lease: Option<Arc<Lease>>,
+}
+
+/// Ends its session when nobody uses it any more, however that came about.
+#[derive(Debug)]
+struct Lease(Arc<LiveSession>);
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // Without a runtime the process is at its end, and sessions have been ended.
+        if tokio::runtime::Handle::try_current().is_ok() {
+            self.0.shared.tasks.spawn(self.0.end(Ending::Deleted));
+        }
+    }
+}
+
+impl Pooled {
+    /// What its cursors are marked with. Cursors of a session that is gone with its request can only
+    /// be the server's own.
+    pub(super) fn tag(&self) -> Option<&str> {
+        self.lease.is_none().then(|| self.session.tag())
+    }
+
+    /// Sees to it that the server logs as much as a request wants.
+    pub(super) async fn prepare(&self, level: Option<Level>) {
+        if let Some(level) = level.filter(|_| self.welcome.has("logging")) {
+            self.session.want_logs(level).await;
+        }
+    }
 }
 
 /// The sessions by key. A cell is filled once; who comes meanwhile waits for it.
@@ -77,7 +108,7 @@ impl Shared {
                     return Err(error);
                 }
             };
-            if !pooled.session.ended.is_cancelled() {
+            if !pooled.session.is_gone() {
                 pooled.session.touch();
                 return Ok(pooled);
             }
@@ -88,9 +119,11 @@ impl Shared {
     /// A session that is used for one call and ended then.
     pub(super) async fn single(self: &Arc<Self>, key: &Key) -> Result<Pooled, Error> {
         let (shared, key) = (Arc::clone(self), key.clone());
-        let opened = self
-            .tasks
-            .spawn(async move { shared.open_in_own_name(&key).await });
+        let opened = self.tasks.spawn(async move {
+            let mut pooled = shared.open_in_own_name(&key).await?;
+            pooled.lease = Some(Arc::new(Lease(Arc::clone(&pooled.session))));
+            Ok(pooled)
+        });
         opened.await.unwrap_or(Err(Error::SessionEnded))
     }
 
@@ -110,7 +143,11 @@ impl Shared {
             session.end(Ending::Forgotten).await;
             return Err(error);
         }
-        Ok(Pooled { session, welcome })
+        Ok(Pooled {
+            session,
+            welcome,
+            lease: None,
+        })
     }
 }
 

@@ -118,7 +118,7 @@ impl Driver {
     async fn call_again(&mut self) -> Vec<Output> {
         let shared = std::sync::Arc::clone(&self.pooled.session.shared);
         let begun = async {
-            if self.pooled.session.ended.is_cancelled() {
+            if self.pooled.session.is_gone() {
                 self.pooled = shared.pooled(&self.key).await?;
             }
             let admission = shared

@@ -340,7 +340,7 @@ async fn an_outcome_after_the_cancel() {
         answer["result"]["action"] == "cancel" || answer["error"]["code"].is_i64(),
         "{answer}"
     );
-    drop(stream.try_send(&json::result(&stream.id, "{}")));
+    let _left = stream.try_send(&json::result(&stream.id, "{}"));
     client.works().await;
 }
 

@@ -2,12 +2,13 @@
 //! with the questions, the call stays in flight, and goes on when the client comes back.
 //!
 //! `rounds` is how it goes, `retries` what a client may do wrong, `ends` how it ends otherwise, `kinds`
-//! which questions find a client at all.
+//! which questions find a client at all, `visits` what a server wants visited before.
 
 mod ends;
 mod kinds;
 mod retries;
 mod rounds;
+mod visits;
 
 use crate::support::{Ask, Gateway, Modern, Round, Server, Stream, json};
 

@@ -286,7 +286,7 @@ async fn f15_the_outcome_comes_while_the_client_is_away() {
 /// F17: the server lost patience. What it says then is what the client gets.
 #[tokio::test]
 async fn f17_the_server_gives_up_and_fails() {
-    let (server, gateway, client) = modern().await;
+    let (server, _gateway, client) = modern().await;
     for (body, reads) in [
         (
             r#""error":{"code":-32603,"message":"timed out"}"#,
@@ -298,7 +298,6 @@ async fn f17_the_server_gives_up_and_fails() {
         ),
     ] {
         let call = parked(&server, &client).await;
-        let known = gateway.audit().len();
         call.stream
             .send(&json::notice(
                 "notifications/cancelled",
@@ -311,7 +310,6 @@ async fn f17_the_server_gives_up_and_fails() {
                 call.stream.id
             ))
             .await;
-        drop(known);
         let retry = call
             .ask
             .retry("2", &call.round, &call.round.all(&accepted("late")));
