@@ -47,6 +47,8 @@ impl Streams {
 
     /// The answer to a call has become a stream. What waited and is to be read there first is returned.
     pub(crate) fn open_call(&mut self, leg: LegId, pipe: Pipe) -> Vec<Item> {
+        // A part of a stream that is open already says so once more when its server begins to stream.
+        self.calls.retain(|(it, _)| *it != leg);
         self.calls.push((leg, pipe));
         self.waiting.drain(..).collect()
     }

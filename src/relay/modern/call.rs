@@ -202,6 +202,10 @@ impl Driver {
     fn take(&mut self, item: Item) -> Vec<Output> {
         // It is at work, so it was not forgotten.
         self.fresh = false;
+        if matches!(item, Item::Question(..)) {
+            // The addresses are behind it.
+            self.replay = None;
+        }
         let now = now();
         match item {
             Item::Question(id, bytes) => match Message::parse(&bytes) {

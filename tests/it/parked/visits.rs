@@ -71,7 +71,6 @@ async fn the_call_is_made_again_after_the_visit() {
     let going = ask
         .retry("2", &round, &round.all(r#"{"action":"accept"}"#))
         .start();
-    // F26: not done yet; that is no new round.
     let done = json::notice(
         "notifications/elicitation/complete",
         r#"{"elicitationId":"e-1"}"#,
@@ -150,32 +149,4 @@ async fn f27_the_visit_is_declined() {
     assert_eq!(refused.1, -31007);
     client.works().await;
     assert_eq!(server.seen_method("tools/call").len(), 3);
-}
-
-/// F28: the client leaves while it waits for the visit: the call is not made again for nobody.
-#[tokio::test]
-async fn f28_the_client_leaves_during_the_visit() {
-    let (server, gateway, client) = modern().await;
-    let ask = client.call("1", "order", "{}");
-    let going = ask.start();
-    send_to(server.called("order").await, "e-1");
-    let round = going.await.unwrap().round().await;
-    let retry = ask.retry("2", &round, &round.all(r#"{"action":"accept"}"#));
-    let going = retry.start();
-    let taken = retry.clone().id("3");
-    // Taken once it is refused to another.
-    while taken.refused().await.2 != "state_consumed" {}
-    going.abort();
-    drop(going.await);
-    let listening = server.last_get_stream().await;
-    let done = json::notice(
-        "notifications/elicitation/complete",
-        r#"{"elicitationId":"e-1"}"#,
-    );
-    listening.send(&done).await;
-    listening.send(&json::request("\"p\"", "ping", "{}")).await;
-    server.answer_to("\"p\"").await;
-    client.works().await;
-    assert_eq!(taken.refused().await.1, -32602);
-    drop(gateway);
 }
