@@ -21,6 +21,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::telemetry::Causes;
+
 /// The bidirectional gateway for the Model Context Protocol: calls go up to the servers, and the
 /// questions that servers ask come back to the one client that caused them.
 #[derive(Debug, Parser)]
@@ -88,21 +90,6 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn problem(text: impl fmt::Display) -> ExitCode {
     eprintln!("contraflow: {text}");
     ExitCode::FAILURE
-}
-
-/// An error and its causes in one line.
-struct Causes<'a>(&'a dyn std::error::Error);
-
-impl fmt::Display for Causes<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut cause = self.0.source();
-        while let Some(error) = cause {
-            write!(f, ": {error}")?;
-            cause = error.source();
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

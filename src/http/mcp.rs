@@ -54,7 +54,10 @@ pub(super) async fn handle(
         .and_then(|()| hosts.check_origin(&parts.headers));
     let origin = match allowed {
         Ok(origin) => origin,
-        Err(error) => return front.refuse(None, None, &parts.headers, error.into()),
+        Err(error) => {
+            front.tell_misdirected(&error);
+            return front.refuse(None, None, &parts.headers, error.into());
+        }
     };
     let response = match &origin {
         Some(origin) if parts.method == Method::OPTIONS => return cors::preflight(origin),
@@ -108,11 +111,15 @@ impl Front {
 
     /// Answers a caller who may not come in, and puts that on record.
     fn deny(&self, server: &ServerName, denied: &Denied) -> Response {
+        let (reason, status) = (denied.reason(), denied.status().as_u16());
+        if let Some(left_out) = self.0.denied.now() {
+            tracing::info!(%server, reason, status, left_out, "credentials refused");
+        }
         let record = Record::refused(today())
             .server(server)
             .outcome(Outcome::Refused)
-            .reason(denied.reason())
-            .status(denied.status().as_u16());
+            .reason(reason)
+            .status(status);
         self.0.relay.audit().note(None, record);
         reply::denied(denied)
     }

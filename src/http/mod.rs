@@ -17,6 +17,7 @@ mod reply;
 mod stream;
 mod visit;
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -32,6 +33,7 @@ use crate::auth::{Authenticator, metadata};
 use crate::config::Config;
 use crate::error::Error;
 use crate::relay::Relay;
+use crate::telemetry::Pace;
 
 /// What every request needs.
 #[derive(Clone)]
@@ -42,6 +44,9 @@ struct Parts {
     auth: Authenticator,
     relay: Relay,
     hosts: Hosts,
+    /// Paces the log lines about refused hosts and origins, and those about refused credentials.
+    misdirected: Pace,
+    denied: Pace,
     /// Set when the gateway ends.
     ending: CancellationToken,
 }
@@ -59,8 +64,31 @@ impl Front {
             auth,
             relay,
             hosts,
+            misdirected: Pace::default(),
+            denied: Pace::default(),
             ending,
         }))
+    }
+
+    /// Tells the operator who was refused for the name or the web page that they came by: behind a
+    /// proxy that changes the Host header, that is everybody.
+    fn tell_misdirected(&self, error: &Error) {
+        let Some(left_out) = self.0.misdirected.now() else {
+            return;
+        };
+        match error {
+            Error::Host(host) => tracing::warn!(
+                left_out,
+                "refused host={}; add it to allowed_hosts, or let the proxy pass the Host header on",
+                Shown(host)
+            ),
+            Error::Origin(origin) => tracing::warn!(
+                left_out,
+                "refused origin={}; add it to allowed_origins if this web page may call the gateway",
+                Shown(origin)
+            ),
+            _ => {}
+        }
     }
 
     /// The routes.
@@ -94,6 +122,7 @@ async fn describe(
         return reply::not_allowed("GET, OPTIONS");
     }
     if let Err(error) = front.0.hosts.check_host(&headers, &uri) {
+        front.tell_misdirected(&error);
         return reply::error(&error, None, None, config.limits.answer);
     }
     let asked = uri.path().trim_end_matches('/');
@@ -140,6 +169,19 @@ fn no_issuer_ready(auth: &Authenticator) -> bool {
 
 async fn nowhere(State(front): State<Front>) -> Response {
     reply::error(&Error::NoSuchPath, None, None, front.0.config.limits.answer)
+}
+
+/// The beginning of a text from outside, on one line.
+struct Shown<'a>(&'a str);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const LONGEST: usize = 100;
+        let start = self.0.chars().take(LONGEST);
+        start
+            .flat_map(char::escape_debug)
+            .try_for_each(|letter| write!(f, "{letter}"))
+    }
 }
 
 #[expect(

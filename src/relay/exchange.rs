@@ -26,6 +26,7 @@ use crate::protocol::session::{LegId, NotBegun};
 use crate::telemetry::audit::{Outcome, Record, Slot};
 use crate::upstream::client::ClientError;
 use crate::upstream::http::{Reply, StreamError, Wire};
+use crate::upstream::trouble::Trouble;
 
 /// How long a server is waited for after its call was cancelled: it should not answer, but some do.
 const AFTER_CANCEL: Duration = Duration::from_secs(5);
@@ -232,9 +233,16 @@ impl Exchange {
                         return End::Response(200, response);
                     }
                 }
-                Ok(None) | Err(StreamError::Broken(_)) => return End::Failed(Error::Broken),
-                Err(StreamError::TooLarge(_)) => {
-                    return misbehaved("sent a message that is too large");
+                Ok(None) => {
+                    self.tell(&Trouble::Cut);
+                    return End::Failed(Error::Broken);
+                }
+                Err(error) => {
+                    self.tell(&Trouble::Broke(&error));
+                    return match error {
+                        StreamError::Broken(_) => End::Failed(Error::Broken),
+                        StreamError::TooLarge(_) => misbehaved("sent a message that is too large"),
+                    };
                 }
             }
         }
@@ -277,24 +285,31 @@ impl Exchange {
     /// Reads an answer that is no stream.
     async fn read(&self, reply: Reply) -> End {
         let status = reply.status.as_u16();
+        let head = reply.head();
+        let useless = |end| {
+            self.tell(&Trouble::Answered(&head));
+            end
+        };
         match reply.what {
-            Answered::Accepted => misbehaved("accepted the request but did not answer it"),
+            Answered::Accepted => useless(misbehaved("accepted the request but did not answer it")),
             Answered::SessionGone => {
                 let gone = self.session.check_gone(&reply);
                 End::Failed(gone.err().unwrap_or(Error::Forgotten))
             }
-            Answered::Limited => End::Failed(Error::ServerLimited(
+            Answered::Limited => useless(End::Failed(Error::ServerLimited(
                 reply.retry_after().unwrap_or(Duration::from_secs(1)),
+            ))),
+            Answered::Unauthorized => useless(End::Failed(Error::Credentials)),
+            Answered::Redirect => useless(misbehaved(
+                "redirects to another place, which is not followed",
             )),
-            Answered::Unauthorized => End::Failed(Error::Credentials),
-            Answered::Redirect => misbehaved("redirects to another place, which is not followed"),
             Answered::Events | Answered::Json => match reply.whole().await {
                 Err(error) => End::Failed(self.lost(&error)),
                 Ok(body) => match self.find_response(&body).await {
                     Some(response) => End::Response(200, response),
-                    None => {
-                        misbehaved("answered with something that is no response to the request")
-                    }
+                    None => useless(misbehaved(
+                        "answered with something that is no response to the request",
+                    )),
                 },
             },
             Answered::Refused | Answered::NotOffered | Answered::Broken => {
@@ -304,7 +319,9 @@ impl Exchange {
                     Some(response) => {
                         End::Response(if status == 400 { 400 } else { 200 }, response)
                     }
-                    None => misbehaved(format!("answered HTTP {status} and no MCP message")),
+                    None => useless(misbehaved(format!(
+                        "answered HTTP {status} and no MCP message"
+                    ))),
                 }
             }
         }
@@ -313,7 +330,7 @@ impl Exchange {
     /// The response in a JSON body. What else is in it is dealt with too.
     async fn find_response(&self, body: &Bytes) -> Option<Message> {
         let mut response = None;
-        for inbound in inbound::read(body) {
+        for inbound in inbound::read(body, self.session.server().troubles()) {
             response = response.or(self.take(inbound).await);
         }
         response.or_else(|| self.refusal(body))
@@ -333,9 +350,15 @@ impl Exchange {
         None
     }
 
+    /// Tells the operator, unless the client no longer wants the answer: a server may then do anything.
+    fn tell(&self, trouble: &Trouble<'_>) {
+        if !self.session.state().talk.is_cancelled(self.leg) {
+            self.session.server().troubles().tell(trouble);
+        }
+    }
+
     fn lost(&self, error: &ClientError) -> Error {
-        let session = &self.session;
-        tracing::warn!(server = %session.server().name(), session = session.tag(), %error, "no answer from the server");
+        self.tell(&Trouble::Lost(error));
         match error {
             ClientError::Connect(_) => Error::Unreachable,
             ClientError::Broken(_) => Error::Broken,
@@ -408,6 +431,7 @@ async fn stop(
             let params = format!(r#"{{"requestId":{leg},"reason":"no answer in time"}}"#);
             let notice = message::notification("notifications/cancelled", &params);
             let telling = Arc::clone(&session);
+            session.server().troubles().tell(&Trouble::Slow(limit));
             session.shared.tasks.spawn(async move { telling.tell_server(notice).await.ok() });
             Error::Slow(limit)
         }

@@ -5,17 +5,20 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderValue;
 
-use super::inbound::{self, Inbound, Reading};
+use super::inbound::{Inbound, Reading};
+use super::now;
 use crate::error::Error;
 use crate::protocol::era::is_modern_refusal;
-use crate::protocol::message::{self, Kind, Message};
+use crate::protocol::message::{self, Body, Kind, Message};
 use crate::protocol::object::{members, text};
 use crate::protocol::server_legacy::Answered;
 use crate::protocol::version::Version;
 use crate::upstream::client::ClientError;
 use crate::upstream::http::{HttpServer, Reply, Wire};
+use crate::upstream::trouble::Trouble;
 
-/// How long a server may take to open a session.
+/// How long a server may take to open a session, if a call may take longer: meanwhile it holds a
+/// place among the sessions.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The id of `initialize` towards the server; calls count from 1.
@@ -55,19 +58,30 @@ impl Greeting {
     }
 }
 
-/// Sends `initialize`. A session that a server opens in vain is ended.
+/// Sends `initialize`, and waits for the answer as long as for a call (`call`), a minute at most. A
+/// session that a server opens in vain is ended.
 ///
 /// # Errors
 /// When the server can't be reached, or its answer is none.
-pub(super) async fn greet(server: &HttpServer, request: &Message) -> Result<Greeting, Error> {
-    let reply = tokio::time::timeout(PATIENCE, post(server, request.with_id(ID)));
-    let reply = reply.await.unwrap_or(Err(Error::Slow(PATIENCE)))?;
+pub(super) async fn greet(
+    server: &HttpServer,
+    request: &Message,
+    call: Duration,
+) -> Result<Greeting, Error> {
+    let (began, patience) = (now(), call.min(PATIENCE));
+    let slow = || {
+        server.troubles().tell(&Trouble::Slow(patience));
+        Error::Slow(patience)
+    };
+    let reply = tokio::time::timeout(patience, post(server, request.with_id(ID)));
+    let reply = reply.await.unwrap_or_else(|_| Err(slow()))?;
     let wire = Wire {
         session: reply.session(),
         version: None,
     };
-    let read = tokio::time::timeout(PATIENCE, read(server, &wire, reply));
-    let read = read.await.unwrap_or(Err(Error::Slow(PATIENCE)));
+    let left = patience.saturating_sub(now().saturating_duration_since(began));
+    let read = tokio::time::timeout(left, read(server, &wire, reply));
+    let read = read.await.unwrap_or_else(|_| Err(slow()));
     if read.is_err() && wire.session.is_some() {
         let _told = tokio::time::timeout(Duration::from_secs(2), server.end(&wire)).await;
     }
@@ -87,9 +101,12 @@ async fn post(server: &HttpServer, body: Bytes) -> Result<Reply, Error> {
         Err(ClientError::Connect(_)) => server.post(&wire, body).await,
         other => other,
     };
-    reply.map_err(|error| match error {
-        ClientError::Connect(_) => Error::Unreachable,
-        _ => Error::Broken,
+    reply.map_err(|error| {
+        server.troubles().tell(&Trouble::Lost(&error));
+        match error {
+            ClientError::Connect(_) => Error::Unreachable,
+            _ => Error::Broken,
+        }
     })
 }
 
@@ -98,16 +115,21 @@ async fn read(
     wire: &Wire,
     reply: Reply,
 ) -> Result<(Message, Option<Version>, Vec<Inbound>), Error> {
-    let misbehaved = |text: &'static str| Err(Error::Misbehaved(text.into()));
+    let head = reply.head();
+    let useless = |error| {
+        server.troubles().tell(&Trouble::Answered(&head));
+        Err(error)
+    };
+    let misbehaved = |text: &'static str| useless(Error::Misbehaved(text.into()));
     let status = reply.status.as_u16();
     let (response, early) = match reply.what {
         Answered::Events => from_events(server, wire, reply).await,
         Answered::Json | Answered::Refused | Answered::Broken => {
-            (from_body(reply).await, Vec::new())
+            (from_body(server, reply).await, Vec::new())
         }
-        Answered::Unauthorized => return Err(Error::Credentials),
+        Answered::Unauthorized => return useless(Error::Credentials),
         Answered::Limited => {
-            return Err(Error::ServerLimited(
+            return useless(Error::ServerLimited(
                 reply.retry_after().unwrap_or(Duration::from_secs(1)),
             ));
         }
@@ -117,7 +139,7 @@ async fn read(
         Answered::Accepted | Answered::SessionGone | Answered::NotOffered => (None, Vec::new()),
     };
     let Some(response) = response else {
-        return Err(Error::Misbehaved(
+        return useless(Error::Misbehaved(
             format!("answered HTTP {status} and no MCP message").into(),
         ));
     };
@@ -129,9 +151,15 @@ async fn read(
     Ok((response, version, early))
 }
 
-async fn from_body(reply: Reply) -> Option<Message> {
-    let inbound = inbound::read(&reply.whole().await.ok()?).into_iter();
-    inbound.filter_map(message_of).find(Message::is_response)
+async fn from_body(server: &HttpServer, reply: Reply) -> Option<Message> {
+    let lost = |error| server.troubles().tell(&Trouble::Lost(&error));
+    match Body::parse(&reply.whole().await.map_err(lost).ok()?).ok()? {
+        Body::Single(message) => Some(message).filter(Message::is_response),
+        Body::Batch(members) => members
+            .iter()
+            .filter_map(|member| Message::parse(member).ok())
+            .find(Message::is_response),
+    }
 }
 
 /// The answer in a stream, and what came before it. A server that pings waits for us before it goes on.
@@ -160,13 +188,6 @@ async fn from_events(
         }
     }
     (None, early)
-}
-
-fn message_of(inbound: Inbound) -> Option<Message> {
-    match inbound {
-        Inbound::Message(message) => Some(message),
-        Inbound::Unreadable(_) => None,
-    }
 }
 
 fn chosen(result: &str) -> Option<Version> {

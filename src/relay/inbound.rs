@@ -1,12 +1,14 @@
 //! Messages as a server sends them: out of a JSON body, or one after another out of an event stream.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use crate::protocol::message::{self, Body, Message};
 use crate::upstream::http::{Events, Reply, StreamError};
+use crate::upstream::trouble::{Trouble, Troubles};
 
 /// Something that a server sent.
 #[derive(Debug)]
@@ -17,30 +19,31 @@ pub(super) enum Inbound {
     Unreadable(String),
 }
 
-/// What is in a piece of JSON. What is no message and wants no answer is left out.
-pub(super) fn read(data: &Bytes) -> Vec<Inbound> {
+/// What is in a piece of JSON. What is no message is told to the operator; if it wants no answer, it
+/// is left out.
+pub(super) fn read(data: &Bytes, troubles: &Troubles) -> Vec<Inbound> {
     match Body::parse(data) {
         Ok(Body::Single(message)) => vec![Inbound::Message(message)],
-        Ok(Body::Batch(members)) => members.iter().filter_map(one).collect(),
-        Err(_) => one(data).into_iter().collect(),
+        Ok(Body::Batch(members)) => {
+            let one = |member| one(member, troubles);
+            members.iter().filter_map(one).collect()
+        }
+        Err(_) => one(data, troubles).into_iter().collect(),
     }
 }
 
-fn one(data: &Bytes) -> Option<Inbound> {
+fn one(data: &Bytes, troubles: &Troubles) -> Option<Inbound> {
     if let Ok(message) = Message::parse(data) {
         return Some(Inbound::Message(message));
     }
-    let id = message::id_of_unreadable(data);
-    tracing::warn!(
-        answered = id.is_some(),
-        "a server sent something that is no message"
-    );
-    id.map(Inbound::Unreadable)
+    troubles.tell(&Trouble::Unreadable);
+    message::id_of_unreadable(data).map(Inbound::Unreadable)
 }
 
 /// The messages of an event stream.
 pub(super) struct Reading {
     events: Events,
+    troubles: Arc<Troubles>,
     ready: VecDeque<Inbound>,
     /// The id of the last event that had one.
     pub(super) last: Option<Bytes>,
@@ -51,6 +54,7 @@ pub(super) struct Reading {
 impl Reading {
     pub(super) fn new(reply: Reply) -> Self {
         Self {
+            troubles: reply.troubles(),
             events: reply.events(),
             ready: VecDeque::new(),
             last: None,
@@ -74,7 +78,7 @@ impl Reading {
             let named = event.name.as_deref().is_none_or(|name| name == b"message");
             // An event without data only carries its id (2025-11-25 transports, "polling").
             if named && !event.data.is_empty() {
-                self.ready.extend(read(&event.data));
+                self.ready.extend(read(&event.data, &self.troubles));
             }
         }
     }

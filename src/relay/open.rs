@@ -7,7 +7,7 @@
 //! discovered.
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use tokio::sync::mpsc::Receiver;
@@ -108,7 +108,7 @@ impl Shared {
                 .method("initialize")
                 .duration(now().saturating_duration_since(began))
         };
-        let beginning = match begin(&upstream, request, face).await {
+        let beginning = match begin(&upstream, request, face, self.config.timeouts.call).await {
             Ok(beginning) => beginning,
             Err(error) => {
                 let failed = record(Record::call).outcome(Outcome::Error);
@@ -183,7 +183,12 @@ struct Beginning {
     early: Vec<Inbound>,
 }
 
-async fn begin(server: &HttpServer, request: &Message, face: Face) -> Result<Beginning, Error> {
+async fn begin(
+    server: &HttpServer,
+    request: &Message,
+    face: Face,
+    patience: Duration,
+) -> Result<Beginning, Error> {
     // Who opens a session in the gateway's own name knows that the server keeps sessions.
     let spoken = match face {
         Face::Legacy => server.spoken().await,
@@ -198,7 +203,7 @@ async fn begin(server: &HttpServer, request: &Message, face: Face) -> Result<Beg
         // Without a verdict the client's own era is as good a guess as any, for this once.
         Ok(Spoken::Legacy) | Err(_) => {}
     }
-    let greeting = greet(server, request).await?;
+    let greeting = greet(server, request, patience).await?;
     if greeting.is_from_modern() {
         server.doubt_era();
         if face == Face::Modern {

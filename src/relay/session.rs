@@ -34,6 +34,7 @@ use crate::protocol::version::Version;
 use crate::telemetry::audit::Record;
 use crate::upstream::client::ClientError;
 use crate::upstream::http::{HttpServer, Reply, Wire};
+use crate::upstream::trouble::Trouble;
 
 /// A session's id towards its client: 256 random bits, base64url. Never printed.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -359,7 +360,7 @@ impl LiveSession {
         match self.post_patiently(wire, message).await {
             Ok(reply) => self.check_gone(&reply),
             Err(error) => {
-                tracing::warn!(server = %self.server.name(), session = self.tag, %error, "message to the server lost");
+                self.server.troubles().tell(&Trouble::Lost(&error));
                 Ok(())
             }
         }

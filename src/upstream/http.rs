@@ -7,6 +7,7 @@
 //! - Nothing is sent twice, except to the place that a redirect on the same origin names, which says
 //!   that the first one did nothing.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,7 +18,9 @@ use hyper::body::Incoming;
 
 use super::client::{self, ClientError, HttpClient};
 use super::era::Eras;
+use super::trouble::{Head, Troubles};
 use crate::config::{Config, Server, ServerName};
+use crate::protocol::media::media_type;
 use crate::protocol::server_legacy::Answered;
 use crate::protocol::sse::{Decoder, Event, TooLarge};
 use crate::protocol::version::{LAST_EVENT_HEADER, SESSION_HEADER, VERSION_HEADER, Version};
@@ -31,6 +34,7 @@ pub struct HttpServer {
     client: HttpClient,
     message_limit: usize,
     eras: Eras,
+    troubles: Arc<Troubles>,
 }
 
 /// The session at a server that a request belongs to.
@@ -52,6 +56,7 @@ pub struct Reply {
     headers: HeaderMap,
     body: Incoming,
     limit: usize,
+    troubles: Arc<Troubles>,
 }
 
 /// The events of a stream, as they arrive.
@@ -90,12 +95,18 @@ impl HttpServer {
             client: HttpClient::new(config.timeouts.connect)?,
             message_limit: config.limits.message.unwrap_or(usize::MAX),
             eras: Eras::new(server.era),
+            troubles: Arc::new(Troubles::of(server)),
         })
     }
 
     /// Its name.
     pub fn name(&self) -> &ServerName {
         &self.name
+    }
+
+    /// Where the operator is told what it does instead of answering.
+    pub fn troubles(&self) -> &Troubles {
+        &self.troubles
     }
 
     /// Sends a message.
@@ -211,11 +222,29 @@ impl HttpServer {
             headers: head.headers,
             body,
             limit: self.message_limit,
+            troubles: Arc::clone(&self.troubles),
         }
     }
 }
 
 impl Reply {
+    /// What may be told of its head.
+    pub fn head(&self) -> Head {
+        let media = self.headers.get(CONTENT_TYPE);
+        Head {
+            what: self.what,
+            status: self.status,
+            media: media
+                .map(|media| media_type(media.as_bytes()))
+                .unwrap_or_default(),
+        }
+    }
+
+    /// Where the operator is told what the server does instead of answering.
+    pub fn troubles(&self) -> Arc<Troubles> {
+        Arc::clone(&self.troubles)
+    }
+
     /// The session that the server gave; only one of visible ASCII (2025-03-26 basic/transports).
     pub fn session(&self) -> Option<HeaderValue> {
         let id = self.headers.get(SESSION_HEADER)?;

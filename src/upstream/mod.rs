@@ -3,3 +3,4 @@
 pub mod client;
 pub mod era;
 pub mod http;
+pub mod trouble;

@@ -48,6 +48,7 @@ mod modern_load;
 mod modern_notices;
 mod modern_sessions;
 mod notices;
+mod operator;
 mod parked;
 mod questions;
 mod rehearsal;
