@@ -26,11 +26,11 @@ pub enum Error {
     #[error("pages of {0:?} may not call this gateway; add it to `allowed_origins`")]
     Origin(String),
     /// Nothing is at this path.
-    #[error("there is nothing here; MCP endpoints are at /mcp/<server>")]
-    NoSuchPath,
+    #[error("there is nothing at {0:?}; MCP endpoints are at /mcp/<server>")]
+    NoSuchPath(String),
     /// No server has this name.
-    #[error("there is no server of this name")]
-    UnknownServer,
+    #[error("there is no server {0:?}")]
+    UnknownServer(String),
     /// The session is unknown, has ended, or is somebody else's; which one is not told.
     #[error("unknown session; initialize again")]
     UnknownSession,
@@ -67,9 +67,25 @@ pub enum Error {
     /// A question put the wrong way round.
     #[error("only servers may send {0}")]
     ServerOnly(String),
-    /// A rate or a number of calls is exceeded.
+    /// A rate is exceeded.
     #[error("{text}")]
     Limited {
+        /// What is exceeded, for the client.
+        text: String,
+        /// When to try again.
+        retry_after: Duration,
+    },
+    /// Too many calls run at once.
+    #[error("{text}")]
+    Crowded {
+        /// What is exceeded, for the client.
+        text: String,
+        /// When to try again.
+        retry_after: Duration,
+    },
+    /// There are as many sessions as there may be.
+    #[error("{text}")]
+    Sessions {
         /// What is exceeded, for the client.
         text: String,
         /// When to try again.
@@ -140,8 +156,8 @@ impl Error {
         match self {
             Self::Host(_) => "host_not_allowed",
             Self::Origin(_) => "origin_not_allowed",
-            Self::NoSuchPath => "no_such_path",
-            Self::UnknownServer => "unknown_server",
+            Self::NoSuchPath(_) => "no_such_path",
+            Self::UnknownServer(_) => "unknown_server",
             Self::UnknownSession => "unknown_session",
             Self::Forgotten => "forgotten_by_server",
             Self::MissingSession => "session_missing",
@@ -156,7 +172,8 @@ impl Error {
             Self::DuplicateId => "duplicate_id",
             Self::ServerOnly(_) => "server_only_method",
             Self::Limited { .. } => "rate_limited",
-            Self::Capacity(_) => "capacity",
+            Self::Crowded { .. } => "concurrency_limited",
+            Self::Capacity(_) | Self::Sessions { .. } => "capacity",
             Self::ShuttingDown => "shutting_down",
             Self::AuditFull => "audit_full",
             Self::Unreachable => "upstream_unavailable",
@@ -182,9 +199,11 @@ impl Error {
             Self::Unreachable | Self::Credentials | Self::NoVersion => -31001,
             Self::Slow(_) => -31002,
             Self::SessionEnded | Self::Forgotten => -31003,
-            Self::Limited { .. } | Self::ServerLimited(_) => -31004,
+            Self::Limited { .. } | Self::Crowded { .. } | Self::ServerLimited(_) => -31004,
             Self::Interaction(_) | Self::Declined => -31007,
-            Self::Capacity(_) | Self::ShuttingDown | Self::AuditFull => -31006,
+            Self::Capacity(_) | Self::Sessions { .. } | Self::ShuttingDown | Self::AuditFull => {
+                -31006
+            }
             Self::Misbehaved(_) | Self::Broken => -32603,
             Self::Modern(rejected) => rejected.code(),
             Self::Cancelled => -32800,
@@ -196,7 +215,10 @@ impl Error {
     pub fn status(&self) -> u16 {
         match self {
             Self::Host(_) | Self::Origin(_) => 403,
-            Self::NoSuchPath | Self::UnknownServer | Self::UnknownSession | Self::Forgotten => 404,
+            Self::NoSuchPath(_)
+            | Self::UnknownServer(_)
+            | Self::UnknownSession
+            | Self::Forgotten => 404,
             Self::NotAcceptable => 406,
             Self::Modern(rejected) => rejected.status(),
             Self::TooLarge(_) => 413,
@@ -215,8 +237,8 @@ impl Error {
     /// The HTTP status where the operator wants limits answered by HTTP (`limits.answer: http`).
     pub fn strict_status(&self) -> u16 {
         match self {
-            Self::Limited { .. } | Self::ServerLimited(_) => 429,
-            Self::Capacity(_) | Self::ShuttingDown | Self::AuditFull => 503,
+            Self::Limited { .. } | Self::Crowded { .. } | Self::ServerLimited(_) => 429,
+            Self::Capacity(_) | Self::Sessions { .. } | Self::ShuttingDown | Self::AuditFull => 503,
             _ => self.status(),
         }
     }
@@ -243,9 +265,10 @@ impl Error {
     /// When to try again, where that is known.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::Limited { retry_after, .. } | Self::ServerLimited(retry_after) => {
-                Some(*retry_after)
-            }
+            Self::Limited { retry_after, .. }
+            | Self::Crowded { retry_after, .. }
+            | Self::Sessions { retry_after, .. }
+            | Self::ServerLimited(retry_after) => Some(*retry_after),
             _ => None,
         }
     }
@@ -326,6 +349,45 @@ mod tests {
             (error.status(), error.strict_status(), error.code()),
             (200, 429, -31004)
         );
+    }
+
+    #[test]
+    fn every_limit_has_its_word_its_code_and_its_status_and_says_when_to_come_back() {
+        let retry_after = Duration::from_secs(10);
+        let text = || "enough".to_owned();
+        let table = [
+            (
+                Error::Limited {
+                    text: text(),
+                    retry_after,
+                },
+                ("rate_limited", -31004, 200, 429),
+            ),
+            (
+                Error::Crowded {
+                    text: text(),
+                    retry_after,
+                },
+                ("concurrency_limited", -31004, 200, 429),
+            ),
+            (
+                Error::Sessions {
+                    text: text(),
+                    retry_after,
+                },
+                ("capacity", -31006, 200, 503),
+            ),
+        ];
+        for (error, expected) in table {
+            let told = (
+                error.reason(),
+                error.code(),
+                error.status(),
+                error.strict_status(),
+            );
+            assert_eq!(told, expected);
+            assert_eq!(error.retry_after(), Some(retry_after));
+        }
     }
 
     #[test]

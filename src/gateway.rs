@@ -34,6 +34,9 @@ pub struct Gateway {
 /// Why a gateway does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
+    /// Another program listens there.
+    #[error("{0} is in use by another program: choose another address or port with `listen`")]
+    InUse(SocketAddr),
     /// The address can't be listened on.
     #[error("can't listen on {address}")]
     Listen {
@@ -59,9 +62,9 @@ impl Gateway {
     /// # Errors
     /// When the address is taken, or the audit log or the certificate store can't be used.
     pub async fn start(config: Config) -> Result<Self, StartError> {
-        let failed = |source| StartError::Listen {
-            address: config.listen,
-            source,
+        let failed = |source: io::Error| match (config.listen, source.kind()) {
+            (address, io::ErrorKind::AddrInUse) => StartError::InUse(address),
+            (address, _) => StartError::Listen { address, source },
         };
         let listener = TcpListener::bind(config.listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
@@ -81,6 +84,7 @@ impl Gateway {
         relay.start_sweeping();
         let connections = config.limits.connections;
         let grace = config.timeouts.shutdown;
+        let served = Arc::clone(&config);
         let front = Front::new(config, auth, relay.clone(), ending.clone());
         tasks.spawn(listener::serve(
             listener,
@@ -90,6 +94,14 @@ impl Gateway {
         ));
         tasks.close();
         tracing::info!("listening on http://{address}");
+        for server in served.servers.keys() {
+            tracing::info!("serving {}", served.public_url.endpoint(server));
+        }
+        if let Some(log) = &served.audit {
+            tracing::info!("audit log {}", log.file.display());
+        } else {
+            tracing::info!("no audit log");
+        }
         Ok(Self {
             address,
             grace,

@@ -48,6 +48,11 @@ use crate::upstream::client::HttpClient;
 pub use self::principal::Principal;
 pub use self::refusal::Denied;
 
+/// Whether a text is a key set (RFC 7517) with a key that can be used.
+pub fn is_key_set(json: &[u8]) -> bool {
+    json.len() <= source::MAX_BYTES && jwks::KeySet::parse(json).is_some()
+}
+
 /// Decides who is asking.
 #[derive(Debug)]
 pub struct Authenticator(Mode);

@@ -54,12 +54,18 @@ impl Denied {
             UNAUTHENTICATED
         };
         let message = match kind {
-            Kind::Missing => "authentication is required",
+            Kind::Missing => {
+                "authentication is required: send Authorization: Bearer <token or key>"
+            }
             Kind::Forbidden => "this credential does not open this server",
             Kind::Unavailable => "tokens cannot be checked at the moment, try again",
             Kind::Ambiguous | Kind::Invalid => self.refusal.description(),
         };
-        format!(r#"{{"jsonrpc":"2.0","id":null,"error":{{"code":{code},"message":"{message}"}}}}"#)
+        let reason = self.refusal.told();
+        let data = format!(r#"{{"source":"gateway","reason":"{reason}"}}"#);
+        format!(
+            r#"{{"jsonrpc":"2.0","id":null,"error":{{"code":{code},"message":"{message}","data":{data}}}}}"#
+        )
     }
 }
 
@@ -148,6 +154,17 @@ impl Refusal {
             Self::TokenExpired => "the token has expired",
             Self::WrongAudience => "the token was not issued for this server",
             _ => "the credential is not valid",
+        }
+    }
+
+    /// The word for the caller, `data.reason`: as much as the description tells, and no more.
+    fn told(self) -> &'static str {
+        match (self, self.kind()) {
+            (Self::TokenExpired | Self::WrongAudience, _)
+            | (_, Kind::Ambiguous | Kind::Unavailable) => self.reason(),
+            (_, Kind::Missing) => "no_credentials",
+            (_, Kind::Forbidden) => "forbidden",
+            (_, Kind::Invalid) => "invalid_credentials",
         }
     }
 

@@ -220,4 +220,4 @@ fn max_age(headers: &HeaderMap) -> Option<Duration> {
 /// Time for one answer.
 const WITHIN: Duration = Duration::from_secs(5);
 /// Size of one answer, or of the file.
-const MAX_BYTES: usize = 1024 * 1024;
+pub(super) const MAX_BYTES: usize = 1024 * 1024;

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::{env, fmt};
 
+use crate::auth::is_key_set;
 use crate::config::{Access, Config, Environment};
 
 /// Checks the file with the environment of this process, and prints one line, or one for each
@@ -20,8 +21,11 @@ pub fn run(path: &Path) -> ExitCode {
 
 /// Writes what there is to say about a file, and gives whether it can be served.
 fn report(path: &Path, environment: Environment<'_>, out: &mut impl Write) -> io::Result<bool> {
-    match Config::load(path, environment) {
+    match Config::load(path, environment, &is_key_set) {
         Ok(config) => {
+            for warning in config.warnings() {
+                writeln!(out, "{}: warning: {warning}", path.display())?;
+            }
             writeln!(out, "{}: {}: ok", path.display(), Summary(&config))?;
             Ok(true)
         }
@@ -85,6 +89,21 @@ mod tests {
             path.display()
         );
         assert_eq!(reported(&path), (true, line));
+    }
+
+    #[test]
+    fn a_doubt_is_told_and_the_file_is_good_all_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("gateway.yaml");
+        std::fs::write(&path, "servers: { old: { url: http://127.0.0.1/sse } }").unwrap();
+        let (good, text) = reported(&path);
+        assert!(good);
+        let name = path.display();
+        assert!(
+            text.starts_with(&format!("{name}: warning: servers.old.url ends in /sse: ")),
+            "{text}"
+        );
+        assert!(text.ends_with(": ok\n"), "{text}");
     }
 
     #[test]

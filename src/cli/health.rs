@@ -2,6 +2,7 @@
 //!
 //! A container image without a shell or `curl` can check itself with the binary it already has.
 
+use std::fmt::{self, Write as _};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -34,8 +35,32 @@ enum Sick {
     Url(Uri),
     #[error("no answer from {0}")]
     Silent(Uri, #[source] ClientError),
-    #[error("{0} answers {1}")]
-    Says(Uri, StatusCode),
+    #[error("{0} answers {1}{2}")]
+    Says(Uri, StatusCode, Excerpt),
+}
+
+/// The beginning of an answer's body, as one line behind its status; nothing when it is empty.
+#[derive(Debug)]
+struct Excerpt(Bytes);
+
+impl fmt::Display for Excerpt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const LONGEST: usize = 200;
+        let text = String::from_utf8_lossy(&self.0);
+        let mut letters = text.trim().chars();
+        if letters.as_str().is_empty() {
+            return Ok(());
+        }
+        f.write_str(": ")?;
+        for letter in letters.by_ref().take(LONGEST) {
+            f.write_char(if letter.is_control() { ' ' } else { letter })?;
+        }
+        f.write_str(if letters.as_str().is_empty() {
+            ""
+        } else {
+            "…"
+        })
+    }
 }
 
 /// Shorter than the time that container engines give a check.
@@ -71,7 +96,8 @@ async fn ask(url: &Uri) -> Result<(), Sick> {
     if answer.status().is_success() {
         Ok(())
     } else {
-        Err(Sick::Says(url.clone(), answer.status()))
+        let status = answer.status();
+        Err(Sick::Says(url.clone(), status, Excerpt(answer.into_body())))
     }
 }
 
@@ -89,7 +115,14 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let routes = Router::new()
             .route("/healthz", get(|| async { "ok" }))
-            .route("/readyz", get(|| async { StatusCode::SERVICE_UNAVAILABLE }));
+            .route(
+                "/readyz",
+                get(|| async {
+                    let body = "{\"status\":\"ending\"}\n".repeat(1 + 20);
+                    (StatusCode::SERVICE_UNAVAILABLE, body)
+                }),
+            )
+            .route("/silent", get(|| async { StatusCode::BAD_GATEWAY }));
         TaskTracker::new().spawn(async move { axum::serve(listener, routes).await });
         format!("http://{address}")
     }
@@ -101,10 +134,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refusal_is_told_with_its_status() {
-        let url = format!("{}/readyz", gateway().await).parse().unwrap();
+    async fn a_refusal_is_told_with_its_status_and_what_it_says() {
+        let gateway = gateway().await;
+        let url = format!("{gateway}/readyz").parse().unwrap();
         let told = ask(&url).await.unwrap_err().to_string();
-        assert!(told.ends_with("answers 503 Service Unavailable"), "{told}");
+        let said = "answers 503 Service Unavailable: {\"status\":\"ending\"} {\"status\"";
+        assert!(told.contains(said) && told.ends_with('…'), "{told}");
+        assert_eq!(told.lines().count(), 1);
+        let url = format!("{gateway}/silent").parse().unwrap();
+        let told = ask(&url).await.unwrap_err().to_string();
+        assert!(told.ends_with("answers 502 Bad Gateway"), "{told}");
     }
 
     #[tokio::test]

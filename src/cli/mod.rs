@@ -22,6 +22,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::telemetry::Causes;
+use crate::telemetry::audit::chain::Hash;
 
 /// The bidirectional gateway for the Model Context Protocol: calls go up to the servers, and the
 /// questions that servers ask come back to the one client that caused them.
@@ -36,6 +37,7 @@ struct CommandLine {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the gateway until SIGTERM or Ctrl-C.
+    #[command(after_help = SERVE_HELP)]
     Serve {
         /// The configuration, YAML; `config/minimal.yaml` is the shortest one.
         #[arg(long, value_name = "FILE")]
@@ -56,10 +58,25 @@ enum Command {
     Health(health::Options),
 }
 
+const SERVE_HELP: &str = "\
+Environment:
+  CONTRAFLOW_LOG         what is logged, on standard error: `debug`, `warn`,
+                         `info,contraflow::auth=debug`; else RUST_LOG says it, else `info`
+  CONTRAFLOW_LOG_FORMAT  `text` or `json`, one object a line
+  NAME                   what `${NAME}` stands for in the configuration
+
+SIGTERM or Ctrl-C ends the gateway when its calls have ended; a second one ends it at once.";
+
 #[derive(Debug, Subcommand)]
 enum AuditCommand {
-    /// Check that no line of an audit log was changed, removed or put in.
+    /// Check that no line of an audit log was changed, removed or put in before its last one.
+    ///
+    /// A log that was cut at its end looks intact and shorter. Keep the newest hash that this command
+    /// prints away from the log: `--newest` tells later whether it is still in it.
     Verify {
+        /// A hash that was the newest once: exit code 1 when no record has it.
+        #[arg(long, value_name = "HASH")]
+        newest: Option<Hash>,
         /// The logs, oldest first.
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
@@ -80,7 +97,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Serve { config } => serve::run(&config),
         Command::Demo(options) => demo::run(&options),
         Command::Check { config } => check::run(&config),
-        Command::Audit(AuditCommand::Verify { files }) => audit::verify(&files),
+        Command::Audit(AuditCommand::Verify { newest, files }) => {
+            audit::verify(&files, newest.as_ref())
+        }
         Command::Health(options) => health::run(&options),
     }
 }
@@ -123,6 +142,7 @@ mod tests {
             "contraflow serve",
             "contraflow check",
             "contraflow audit verify",
+            "contraflow audit verify --newest 123 audit.jsonl",
             "contraflow fly",
         ] {
             let told = CommandLine::try_parse_from(line.split(' ')).expect_err(line);

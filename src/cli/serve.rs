@@ -7,6 +7,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Causes, problem};
 use crate::Gateway;
+use crate::auth::is_key_set;
 use crate::config::{Access, Config};
 use crate::telemetry::{LogFormat, init_logs};
 
@@ -15,12 +16,12 @@ const SIGXFSZ: i32 = 25;
 
 /// Reads the configuration, serves, and ends when told to. A second signal ends at once.
 pub fn run(path: &Path) -> ExitCode {
-    let config = match Config::load(path, &|name| std::env::var(name).ok()) {
+    let config = match Config::load(path, &|name| std::env::var(name).ok(), &is_key_set) {
         Ok(config) => config,
         Err(problems) => return problem(problems),
     };
-    if let Err(error) = init_logs(LogFormat::from_env()) {
-        return problem(error);
+    if let Err(error) = LogFormat::from_env().and_then(init_logs) {
+        return problem(Causes(&error));
     }
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -33,6 +34,9 @@ pub fn run(path: &Path) -> ExitCode {
 }
 
 async fn serve(config: Config) -> ExitCode {
+    for warning in config.warnings() {
+        tracing::warn!("{warning}");
+    }
     match &config.access {
         Access::Local => {
             tracing::warn!("no `auth`: everybody on this machine is the principal `local`");

@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
+use super::named::Role;
 use super::problem::Position;
 use super::read::{Fault, Reader, Table};
 use super::spelling::nearest;
@@ -20,7 +20,11 @@ pub(super) const ISSUER: &[&str] = &["issuer", "jwks_url", "jwks_file", "audienc
 pub(super) const API_KEY: &[&str] = &["name", "sha256", "servers"];
 
 const AUTH: &str = "list `issuers` or `api_keys`, or write `auth: open` to let everybody in";
-const DIGEST: &str = "write its SHA-256 as 64 hexadecimal digits: printf %s \"$KEY\" | sha256sum";
+const DIGEST: &str =
+    "write its SHA-256 as 64 hexadecimal digits: printf %s \"$KEY\" | sha256sum | cut -d' ' -f1";
+
+const DIGEST_MISSING: &str = "make a key, KEY=cf_$(openssl rand -hex 24), and add `sha256: \"…\"` with \
+    what this prints: printf %s \"$KEY\" | sha256sum | cut -d' ' -f1";
 
 /// SHA-256 of nothing: what a key from an unset shell variable gives.
 const EMPTY_DIGEST: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
@@ -121,7 +125,7 @@ fn read_issuer(reader: &mut Reader, path: &str, node: &Node) -> Option<(Issuer, 
         .and_then(|node| reader.secret(&table.path("jwks_url"), node, address::key_set));
     let file = table
         .get("jwks_file")
-        .and_then(|node| reader.value(&table.path("jwks_file"), node, file));
+        .and_then(|node| reader.file(&table.path("jwks_file"), node, Role::KeySet));
     if table.get("jwks_url").is_some() && table.get("jwks_file").is_some() {
         let what = format!("{path}: `jwks_url` and `jwks_file` both say where the keys are");
         reader.problem(table.key("jwks_file"), what, "keep one of the two");
@@ -155,7 +159,10 @@ fn read_keys(reader: &mut Reader, nodes: &Nodes<'_>, servers: &[&str]) -> Vec<Ap
         };
         let name_node = table.required(reader, "name", "ci");
         let name = name_node.and_then(|node| reader.value(&table.path("name"), node, key_name));
-        let digest_node = table.required(reader, "sha256", "\"…\"");
+        let digest_node = table.get("sha256");
+        if digest_node.is_none() {
+            reader.problem(node.at, format!("{path} has no `sha256`"), DIGEST_MISSING);
+        }
         let sha256 =
             digest_node.and_then(|node| reader.secret(&table.path("sha256"), node, digest));
         let opens = table
@@ -230,6 +237,12 @@ fn key_name(text: &str) -> Result<String, Fault> {
 
 fn digest(text: &str) -> Result<[u8; 32], Fault> {
     let mut digest = [0; 32];
+    if text.find(char::is_whitespace) == Some(64) {
+        return Err(Fault::new(
+            "has more behind its 64 digits",
+            "drop the `  -` that sha256sum writes behind them",
+        ));
+    }
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
     if pairs.len() != digest.len() || !rest.is_empty() {
         return Err(Fault::new("is not 64 hexadecimal digits", DIGEST));
@@ -257,12 +270,4 @@ fn audience(text: &str) -> Result<String, Fault> {
         ));
     }
     Ok(text.to_owned())
-}
-
-/// A path, taken from the folder in which the gateway is started.
-pub(super) fn file(text: &str) -> Result<PathBuf, Fault> {
-    if text.trim().is_empty() {
-        return Err(Fault::new("is not a file", "write the path of a file"));
-    }
-    Ok(PathBuf::from(text))
 }

@@ -27,6 +27,9 @@ pub(super) fn listen(text: &str) -> Result<SocketAddr, Fault> {
     }
     let fault = Fault::new("is not an address with a port", LISTEN);
     let (host, port) = text.rsplit_once(':').unwrap_or(("", text));
+    if port.parse::<u64>().is_ok_and(|port| port > u16::MAX.into()) {
+        return Err(Fault::new("has a port above 65535", LISTEN));
+    }
     let corrected = match (host, port.parse::<u16>()) {
         ("" | "localhost", Ok(port)) => Some(format!("127.0.0.1:{port}")),
         ("*", Ok(port)) => Some(format!("0.0.0.0:{port}")),

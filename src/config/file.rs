@@ -6,13 +6,14 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use super::named::{KeySetTest, Role};
 use super::problem::{Problem, Problems};
 use super::quantity::{self, or_off};
 use super::read::{Fault, Reader, Table};
 use super::yaml::{self, Value};
 use super::{
-    AuditLog, Config, Environment, LimitAnswer, Limits, PrincipalLimits, PublicUrl, Sessions,
-    Timeouts, WhenFull, access, address, server,
+    Access, AuditLog, Config, Environment, LimitAnswer, Limits, PrincipalLimits, PublicUrl,
+    Sessions, Timeouts, WhenFull, access, address, server,
 };
 
 /// Where the gateway listens unless the file says otherwise.
@@ -38,6 +39,32 @@ pub(super) fn parse(
     text: &str,
     environment: Environment<'_>,
 ) -> Result<Config, Problems> {
+    let (config, reader) = read(text, environment);
+    judge(name, config, reader.problems)
+}
+
+/// The same, and looks at the files that it names.
+pub(super) fn load(
+    name: &str,
+    text: &str,
+    environment: Environment<'_>,
+    is_key_set: KeySetTest<'_>,
+) -> Result<Config, Problems> {
+    let (config, reader) = read(text, environment);
+    let of_files = reader.files.iter();
+    let of_files = of_files.filter_map(|file| file.problem(is_key_set));
+    let problems = reader.problems.into_iter().chain(of_files).collect();
+    judge(name, config, problems)
+}
+
+fn judge(name: &str, config: Option<Config>, problems: Vec<Problem>) -> Result<Config, Problems> {
+    match config {
+        Some(config) if problems.is_empty() => Ok(config),
+        _ => Err(Problems::new(name, problems)),
+    }
+}
+
+fn read(text: &str, environment: Environment<'_>) -> (Option<Config>, Reader) {
     let mut reader = Reader::default();
     let config = match yaml::parse(text, environment, &mut reader.problems) {
         Ok(root) => reader
@@ -48,10 +75,7 @@ pub(super) fn parse(
             None
         }
     };
-    match config {
-        Some(config) if reader.problems.is_empty() => Ok(config),
-        _ => Err(Problems::new(name, reader.problems)),
-    }
+    (config, reader)
 }
 
 /// The problem of a file that can't be read at all.
@@ -97,6 +121,7 @@ fn config(reader: &mut Reader, top: &Table<'_>) -> Option<Config> {
         .map(|node| reader.values("allowed_origins", node, address::origin))
         .unwrap_or_default();
     let audit = audit(reader, top);
+    address_for_clients(reader, top, listen, access.as_ref());
     Some(Config {
         listen: listen?,
         public_url: public_url?,
@@ -109,6 +134,41 @@ fn config(reader: &mut Reader, top: &Table<'_>) -> Option<Config> {
         allowed_origins,
         audit,
     })
+}
+
+/// Whoever listens on every address of a machine has to say how clients name it: they can't connect
+/// to `0.0.0.0`, tokens would be for it, and every `Host` header would be refused.
+fn address_for_clients(
+    reader: &mut Reader,
+    top: &Table<'_>,
+    listen: Option<SocketAddr>,
+    access: Option<&Access>,
+) {
+    let everywhere = listen.is_some_and(|listen| listen.ip().to_canonical().is_unspecified());
+    let Some(node) = top
+        .get("listen")
+        .filter(|_| everywhere && top.get("public_url").is_none())
+    else {
+        return;
+    };
+    let named = top
+        .get("allowed_hosts")
+        .is_some_and(|node| !matches!(&node.value, Value::List(list) if list.is_empty()));
+    let instead = match access {
+        Some(Access::Required(_)) => {
+            "add `public_url: https://mcp.example.com`, with the address that clients use"
+        }
+        Some(Access::Open) if !named => {
+            "add `public_url: https://mcp.example.com`, with the address that clients use, or list \
+             their names for the gateway under `allowed_hosts`"
+        }
+        _ => return,
+    };
+    reader.problem(
+        node.at,
+        "listen: this is every address of the machine and none that clients could name",
+        instead,
+    );
 }
 
 /// A mapping whose every key has a default, and which has one itself.
@@ -233,7 +293,7 @@ fn audit(reader: &mut Reader, top: &Table<'_>) -> Option<AuditLog> {
     let table = reader.table("audit", node, AUDIT)?;
     let file = table
         .required(reader, "file", "audit.jsonl")
-        .and_then(|node| reader.value("audit.file", node, access::file));
+        .and_then(|node| reader.file("audit.file", node, Role::Audit));
     let when_full = table.value_or(reader, "when_full", when_full, WhenFull::default());
     Some(AuditLog {
         file: file?,

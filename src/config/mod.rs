@@ -11,8 +11,10 @@
 
 mod access;
 mod address;
+mod doubt;
 mod file;
 mod interpolate;
+mod named;
 mod problem;
 mod quantity;
 mod read;
@@ -34,6 +36,7 @@ use std::time::Duration;
 use http::HeaderMap;
 use url::Url;
 
+pub use self::named::KeySetTest;
 pub use self::problem::{Position, Problem, Problems};
 
 /// Looks up a variable of the environment: what a `${NAME}` in the file stands for.
@@ -301,19 +304,23 @@ pub enum WhenFull {
 }
 
 impl Config {
-    /// Reads and checks a configuration file.
+    /// Reads and checks a configuration file, and the files that it names.
     ///
     /// # Errors
-    /// Everything that is wrong with the file, or that it can't be read.
-    pub fn load(path: &Path, environment: Environment<'_>) -> Result<Self, Problems> {
+    /// Everything that is wrong with them, or that the file can't be read.
+    pub fn load(
+        path: &Path,
+        environment: Environment<'_>,
+        is_key_set: KeySetTest<'_>,
+    ) -> Result<Self, Problems> {
         let name = path.display().to_string();
         match std::fs::read_to_string(path) {
-            Ok(text) => Self::parse(&name, &text, environment),
+            Ok(text) => file::load(&name, &text, environment, is_key_set),
             Err(error) => Err(file::unreadable(&name, &error)),
         }
     }
 
-    /// Checks the text of a configuration file. `name` is what problems call the file.
+    /// Checks the text of a configuration file, and no other file. `name` is what problems call the file.
     ///
     /// # Errors
     /// Everything that is wrong with the text.

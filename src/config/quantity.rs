@@ -147,6 +147,11 @@ pub(super) fn or_off<T>(parse: impl Parse<T>) -> impl Parse<Option<T>> {
     move |text: &str| match (text, parse(text)) {
         ("off", _) => Ok(None),
         (_, Ok(value)) => Ok(Some(value)),
+        // Nobody who counts to nothing surely means "without end".
+        ("0", Err(fault)) if fault.usual == COUNT => Err(Fault {
+            usual: with_off(fault.usual),
+            ..fault
+        }),
         ("0" | "none" | "null" | "false" | "no" | "unlimited", Err(fault)) => Err(fault.fix("off")),
         (_, Err(fault)) => Err(Fault {
             usual: with_off(fault.usual),

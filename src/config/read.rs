@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 
+use super::named::{Named, Role};
 use super::problem::{Position, Problem};
 use super::spelling::nearest;
 use super::yaml::{Key, Node, Text, Value};
@@ -14,6 +16,8 @@ use super::yaml::{Key, Node, Text, Value};
 #[derive(Default)]
 pub(super) struct Reader {
     pub(super) problems: Vec<Problem>,
+    /// The files that were named, to be looked at later.
+    pub(super) files: Vec<Named>,
 }
 
 /// A mapping whose keys are all known.
@@ -184,6 +188,26 @@ impl Reader {
         self.parsed(path, node, Show::Never, parse)
     }
 
+    /// A path, taken from the folder in which the gateway is started.
+    pub(super) fn file(&mut self, key: &str, node: &Node, role: Role) -> Option<PathBuf> {
+        let path = self.value(key, node, |text: &str| {
+            if text.trim().is_empty() {
+                return Err(Fault::new("is not a file", "write the path of a file"));
+            }
+            Ok(PathBuf::from(text))
+        })?;
+        if let Value::Text(text) = &node.value {
+            self.files.push(Named {
+                at: node.at,
+                key: key.to_owned(),
+                written: text.written.clone(),
+                path: path.clone(),
+                role,
+            });
+        }
+        Some(path)
+    }
+
     fn parsed<T>(
         &mut self,
         path: &str,
@@ -230,9 +254,10 @@ impl Reader {
             "" => format!("there is no key `{}`", key.name.escape_debug()),
             _ => format!("{path} has no key `{}`", key.name.escape_debug()),
         };
-        let instead = match nearest(&key.name, known) {
-            Some(meant) => format!("write `{meant}`, if that is meant"),
-            None => format!("the keys here are {}", listed(known)),
+        let instead = match (foreign(path, &key.name), nearest(&key.name, known)) {
+            (Some(instead), _) => instead.to_owned(),
+            (None, Some(meant)) => format!("write `{meant}`, if that is meant"),
+            (None, None) => format!("the keys here are {}", listed(known)),
         };
         self.problem(key.at, what, instead);
     }
@@ -286,6 +311,18 @@ impl<'a> Table<'a> {
             reader.problem(self.at, what, format!("add `{key}: {example}`"));
         }
         node
+    }
+}
+
+/// What to do about a key that the configurations of MCP clients have.
+fn foreign(path: &str, key: &str) -> Option<&'static str> {
+    match (path, key) {
+        ("", "mcpServers" | "mcp_servers") => Some("write `servers`"),
+        (_, "command") if path.starts_with("servers.") => Some(
+            "stdio servers can't be run yet; run it where it offers Streamable HTTP, and write its \
+             address as `url`",
+        ),
+        _ => None,
     }
 }
 

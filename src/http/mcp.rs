@@ -11,7 +11,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request};
 
 use super::visit::Visit;
-use super::{Front, cors, reply, today};
+use super::{Front, beginning, cors, reply, today};
 use crate::auth::{Denied, Principal};
 use crate::config::{LimitAnswer, ServerName};
 use crate::error::Error;
@@ -76,7 +76,8 @@ impl Front {
             method, headers, ..
         } = parts;
         let Some((server, _)) = self.0.config.servers.get_key_value(server) else {
-            return self.refuse(None, None, &headers, Error::UnknownServer.into());
+            let error = Error::UnknownServer(beginning(server));
+            return self.refuse(None, None, &headers, error.into());
         };
         if !matches!(method, Method::POST | Method::GET | Method::DELETE) {
             return reply::not_allowed("GET, POST, DELETE, OPTIONS");

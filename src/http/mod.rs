@@ -17,7 +17,6 @@ mod reply;
 mod stream;
 mod visit;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -80,12 +79,12 @@ impl Front {
             Error::Host(host) => tracing::warn!(
                 left_out,
                 "refused host={}; add it to allowed_hosts, or let the proxy pass the Host header on",
-                Shown(host)
+                beginning(host).escape_debug()
             ),
             Error::Origin(origin) => tracing::warn!(
                 left_out,
                 "refused origin={}; add it to allowed_origins if this web page may call the gateway",
-                Shown(origin)
+                beginning(origin).escape_debug()
             ),
             _ => {}
         }
@@ -167,21 +166,23 @@ fn no_issuer_ready(auth: &Authenticator) -> bool {
     !issuers.is_empty() && issuers.iter().all(|(_, ready)| !ready)
 }
 
-async fn nowhere(State(front): State<Front>) -> Response {
-    reply::error(&Error::NoSuchPath, None, None, front.0.config.limits.answer)
+async fn nowhere(State(front): State<Front>, uri: Uri) -> Response {
+    reply::error(
+        &Error::NoSuchPath(beginning(uri.path())),
+        None,
+        None,
+        front.0.config.limits.answer,
+    )
 }
 
-/// The beginning of a text from outside, on one line.
-struct Shown<'a>(&'a str);
-
-impl fmt::Display for Shown<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const LONGEST: usize = 100;
-        let start = self.0.chars().take(LONGEST);
-        start
-            .flat_map(char::escape_debug)
-            .try_for_each(|letter| write!(f, "{letter}"))
+/// The beginning of a text that a caller sent, to tell it back to them or to the operator.
+fn beginning(text: &str) -> String {
+    const LONGEST: usize = 100;
+    let mut beginning: String = text.chars().take(LONGEST).collect();
+    if beginning.len() < text.len() {
+        beginning.push('…');
     }
+    beginning
 }
 
 #[expect(

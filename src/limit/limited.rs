@@ -96,8 +96,9 @@ impl From<Limited> for Error {
     fn from(limited: Limited) -> Self {
         let (text, retry_after) = (limited.to_string(), limited.retry_after);
         match limited.what {
-            What::Sessions(_) => Self::Capacity(text.into()),
-            What::Rate(_) | What::Concurrency(_) => Self::Limited { text, retry_after },
+            What::Sessions(_) => Self::Sessions { text, retry_after },
+            What::Concurrency(_) => Self::Crowded { text, retry_after },
+            What::Rate(_) => Self::Limited { text, retry_after },
         }
     }
 }

@@ -83,7 +83,7 @@ impl Shared {
             .servers
             .get(server)
             .map(Arc::clone)
-            .ok_or(Error::UnknownServer)?;
+            .ok_or_else(|| Error::UnknownServer(server.to_string()))?;
         // Before the server is asked: what can't be read must not leave a session behind there.
         let [capabilities] = request.param(["capabilities"])?;
         let capabilities = ClientCapabilities::read(capabilities);

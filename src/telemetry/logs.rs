@@ -20,11 +20,19 @@ pub enum LogFormat {
 }
 
 impl LogFormat {
-    /// What `CONTRAFLOW_LOG_FORMAT` says: `json`, or text.
-    pub fn from_env() -> Self {
-        match std::env::var("CONTRAFLOW_LOG_FORMAT").as_deref() {
-            Ok("json") => Self::Json,
-            _ => Self::Text,
+    /// What `CONTRAFLOW_LOG_FORMAT` says: `json` or `text`, which is also what nothing means.
+    ///
+    /// # Errors
+    /// [`LogError::Format`] for anything else.
+    pub fn from_env() -> Result<Self, LogError> {
+        Self::named(&std::env::var("CONTRAFLOW_LOG_FORMAT").unwrap_or_default())
+    }
+
+    fn named(name: &str) -> Result<Self, LogError> {
+        match name.trim() {
+            "json" => Ok(Self::Json),
+            "" | "text" => Ok(Self::Text),
+            other => Err(LogError::Format(other.to_owned())),
         }
     }
 }
@@ -33,13 +41,16 @@ impl LogFormat {
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// The filter in the environment can't be read.
-    #[error("{variable} is no log filter: {source}")]
+    #[error("{variable} is no log filter")]
     Filter {
         /// The variable that holds it.
         variable: &'static str,
         /// What is wrong with it.
         source: tracing_subscriber::filter::ParseError,
     },
+    /// The format in the environment is none.
+    #[error("CONTRAFLOW_LOG_FORMAT is {0:?}: write `text` or `json`")]
+    Format(String),
     /// Logs were started before in this process.
     #[error("logs are already on")]
     AlreadyOn,
@@ -77,6 +88,19 @@ fn filter(variable: impl Fn(&str) -> Option<String>) -> Result<EnvFilter, LogErr
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::telemetry::Causes;
+
+    #[test]
+    fn a_format_is_text_or_json_and_a_slip_is_told() {
+        for (name, format) in [("", "Text"), ("text", "Text"), ("json", "Json")] {
+            assert_eq!(format!("{:?}", LogFormat::named(name).unwrap()), format);
+        }
+        let error = LogFormat::named("jsno").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "CONTRAFLOW_LOG_FORMAT is \"jsno\": write `text` or `json`"
+        );
+    }
 
     fn chosen(environment: &[(&str, &str)]) -> String {
         filter(|name| {
@@ -85,7 +109,10 @@ mod tests {
                 .find(|(key, _)| *key == name)
                 .map(|(_, value)| (*value).to_owned())
         })
-        .map_or_else(|error| error.to_string(), |filter| filter.to_string())
+        .map_or_else(
+            |error| Causes(&error).to_string(),
+            |filter| filter.to_string(),
+        )
     }
 
     #[test]

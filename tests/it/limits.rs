@@ -1,5 +1,6 @@
 //! Limits: who asks too much is told so in a way that every client survives; nobody else notices.
 
+use crate::support::client::initialize;
 use crate::support::token::sha256;
 use crate::support::{Client, EVERYTHING, Gateway, NOTHING, Server, Session, Setup, json};
 
@@ -171,6 +172,47 @@ async fn answered_by_status_if_wanted() {
         return;
     }
     panic!("never refused");
+}
+
+/// Too many sessions are another limit: the client hears when to come back, and with `answer: http`
+/// the status says that there is no room, not that it asked too fast.
+#[tokio::test]
+async fn sessions_at_once() {
+    for (answer, status) in [("jsonrpc", 200), ("http", 503)] {
+        let yaml = format!("limits: {{ answer: {answer}, per_principal: {{ sessions: 1 }} }}");
+        let (_server, gateway) = limited("{}", &yaml).await;
+        let _first = Client::new(&gateway, "alpha").open(NOTHING).await;
+        let mut second = Client::new(&gateway, "alpha")
+            .post(initialize("2025-11-25", NOTHING))
+            .await;
+        assert_eq!(second.status, status, "{answer}");
+        assert_eq!(second.header("retry-after"), "10", "{answer}");
+        let error = second.json().await["error"].clone();
+        assert_eq!(error["code"], -31006, "{error}");
+        assert_eq!(error["data"]["reason"], "capacity", "{error}");
+        assert_eq!(error["data"]["retryAfterMs"], 10_000, "{error}");
+    }
+}
+
+/// The word for the limit tells a rate from calls at once.
+#[tokio::test]
+async fn which_limit_it_was() {
+    let (server, gateway) = limited("{ limits: { concurrent: 1 } }", "").await;
+    let session = Client::new(&gateway, "alpha").open(NOTHING).await;
+    let call = session.start(json::call("1", "slow", "{}"));
+    let held = server.called("slow").await;
+    let crowded = session.call("2", "echo", "{}").await.json().await;
+    assert_eq!(crowded["error"]["data"]["reason"], "concurrency_limited");
+    held.result("{}");
+    call.await.unwrap().next().await;
+
+    let (_server, gateway) = limited("{ limits: { requests: 1/h, burst: 2 } }", "").await;
+    let session = Client::new(&gateway, "alpha").open(NOTHING).await;
+    let mut answer = session.call("1", "echo", "{}").await.json().await;
+    while answer["error"].is_null() {
+        answer = session.call("1", "echo", "{}").await.json().await;
+    }
+    assert_eq!(answer["error"]["data"]["reason"], "rate_limited");
 }
 
 /// An escape in the name of a method does not get a call past its limit, or past the record.

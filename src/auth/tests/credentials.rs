@@ -214,31 +214,38 @@ async fn challenges_are_complete_and_say_no_more_than_a_client_needs() {
     assert_eq!(challenge(&without), format!("Bearer {metadata}"));
     assert_eq!(body(&without)["error"]["code"], -31008);
     assert_eq!(body(&without)["id"], Value::Null);
+    assert_eq!(
+        body(&without)["error"]["message"],
+        "authentication is required: send Authorization: Bearer <token or key>"
+    );
+    assert_eq!(
+        body(&without)["error"]["data"],
+        json!({"source": "gateway", "reason": "no_credentials"})
+    );
 
     let bad = |description: &str| {
         format!(r#"Bearer error="invalid_token", error_description="{description}", {metadata}"#)
     };
     let with = |changes| key.token(&idp.url, &changes);
-    for (token, description) in [
-        (with(json!({"exp": 1})), "the token has expired"),
+    let invalid = ("the credential is not valid", "invalid_credentials");
+    for (token, (description, reason)) in [
+        (
+            with(json!({"exp": 1})),
+            ("the token has expired", "token_expired"),
+        ),
         (
             with(json!({"aud": "x"})),
-            "the token was not issued for this server",
+            ("the token was not issued for this server", "wrong_audience"),
         ),
-        (
-            with(json!({"sub": "a\"\r\nb"})),
-            "the credential is not valid",
-        ),
-        (
-            with(json!({"iss": "https://evil.example.test"})),
-            "the credential is not valid",
-        ),
-        (with(json!({})) + "x", "the credential is not valid"),
+        (with(json!({"sub": "a\"\r\nb"})), invalid),
+        (with(json!({"iss": "https://evil.example.test"})), invalid),
+        (with(json!({})) + "x", invalid),
     ] {
         let denied = door.bearer(&token).await.unwrap_err();
         assert_eq!(denied.status(), 401);
         assert_eq!(challenge(&denied), bad(description));
         assert_eq!(body(&denied)["error"]["message"], description);
+        assert_eq!(body(&denied)["error"]["data"]["reason"], reason);
         assert_eq!(denied.retry_after(), None);
     }
     let twice = headers(&[("authorization", "Bearer x"), ("authorization", "Bearer x")]);

@@ -20,8 +20,8 @@ claude mcp add --transport http demo {url}
 # VS Code, in .vscode/mcp.json
 {{ "servers": {{ "demo": {{ "type": "http", "url": "{url}" }} }} }}
 
-# MCP Inspector; choose “Streamable HTTP” and this URL: {url}
-npx @modelcontextprotocol/inspector
+# MCP Inspector (Node 22.19 or newer); choose “Streamable HTTP” and this URL: {url}
+npx @modelcontextprotocol/inspector@latest
 
 # curl: opens a session, its id is in the Mcp-Session-Id header of the answer
 {curl}

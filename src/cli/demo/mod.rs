@@ -120,9 +120,11 @@ async fn show(options: &Options, story: &Story) -> Result<(), DemoError> {
     }
     tell_audit(story, &audit).await?;
     story.aside(&format!(
-        "Check it:  contraflow audit verify {}",
+        "Check it:  {} audit verify {}",
+        program(),
         audit.display()
     ));
+    story.aside("(The log goes with its folder when the demo ends.)");
     story.title("5  Connect a client of your own");
     connect::tell(story, &url);
     story.line("");
@@ -135,11 +137,17 @@ async fn show(options: &Options, story: &Story) -> Result<(), DemoError> {
     Ok(())
 }
 
+/// This program, as a shell finds it.
+fn program() -> String {
+    std::env::current_exe().map_or_else(
+        |_| "contraflow".to_owned(),
+        |path| path.display().to_string(),
+    )
+}
+
 fn told(error: StartError) -> DemoError {
     match error {
-        StartError::Listen { address, source } if source.kind() == io::ErrorKind::AddrInUse => {
-            DemoError::PortInUse(address.port())
-        }
+        StartError::InUse(address) => DemoError::PortInUse(address.port()),
         other => DemoError::Gateway(other),
     }
 }

@@ -21,8 +21,9 @@ pub(super) async fn tell(story: &Story, file: &Path) -> io::Result<()> {
     if let Some(line) = log.lines().find(|line| line.contains(SHOWN)) {
         story.line("");
         story.line(
-            "One of them as it is. It names the fields of the form, never what was filled in:",
+            "One of them as it is. It names the fields of the form, never what was filled in; ids stand",
         );
+        story.line("as JSON text, so that the number 1 and the text \"1\" are told apart:");
         story.line("");
         story.aside(line);
     }

@@ -37,7 +37,7 @@ fn without_auth_only_loopback_is_served() {
 
 #[test]
 fn openness_is_written_out() {
-    let open = config("listen: 0.0.0.0:8080\nauth: open");
+    let open = config("listen: 10.0.0.1:8080\nauth: open");
     assert!(matches!(open.access, Access::Open));
     check_with_server(
         "auth: opne",
@@ -46,6 +46,31 @@ fn openness_is_written_out() {
            `auth: open` to let everybody in",
         ],
     );
+}
+
+#[test]
+fn a_gateway_on_every_address_says_how_clients_name_it() {
+    let problem = "1:9: listen: this is every address of the machine and none that clients could \
+                   name; add `public_url: https://mcp.example.com`, with the address that clients use";
+    let keys = format!("auth: {{ api_keys: [{{ name: ci, sha256: {DIGEST} }}] }}");
+    for listen in ["0.0.0.0:8080", "'[::]:8080'", "'[::ffff:0.0.0.0]:80'"] {
+        let listen = format!("listen: {listen}");
+        check_with_server(&format!("{listen}\n{keys}"), &[problem]);
+        let hosts = "allowed_hosts: [mcp.example.com]";
+        check_with_server(&format!("{listen}\n{keys}\n{hosts}"), &[problem]);
+        check_with_server(
+            &format!("{listen}\nauth: open"),
+            &[&format!(
+                "{problem}, or list their names for the gateway under `allowed_hosts`"
+            )],
+        );
+        config(&format!("{listen}\nauth: open\n{hosts}"));
+        for auth in ["auth: open", &keys] {
+            config(&format!(
+                "{listen}\n{auth}\npublic_url: https://mcp.example.com"
+            ));
+        }
+    }
 }
 
 #[test]
@@ -180,7 +205,8 @@ fn a_digest_of_digits_alone_is_read_as_written() {
 
 #[test]
 fn api_keys_are_digests_with_names_of_their_own() {
-    let usual = "write its SHA-256 as 64 hexadecimal digits: printf %s \"$KEY\" | sha256sum";
+    let usual = "write its SHA-256 as 64 hexadecimal digits: printf %s \"$KEY\" | sha256sum | cut -d' ' \
+                 -f1";
     check_with_server(
         &format!(
             "\
@@ -208,7 +234,8 @@ auth:
                 "7:26: auth.api_keys[4].sha256: the value is the SHA-256 of the empty text, so no \
                  key at all; {usual}"
             ),
-            "8:7: auth.api_keys[5] has no `sha256`; add `sha256: \"…\"`",
+            "8:7: auth.api_keys[5] has no `sha256`; make a key, KEY=cf_$(openssl rand -hex 24), and \
+             add `sha256: \"…\"` with what this prints: printf %s \"$KEY\" | sha256sum | cut -d' ' -f1",
             "8:15: auth.api_keys[5].name: the empty text is not a name; write 1 to 64 letters, as in \
              `ci`",
             "8:28: auth.api_keys[5].servers: the key opens no server; name servers, or remove the \
@@ -219,4 +246,17 @@ auth:
              the name of a server that `servers` has",
         ],
     );
+}
+
+#[test]
+fn a_digest_as_sha256sum_prints_it_is_told_what_to_drop() {
+    for more in ["  -", " *-", "  key.txt"] {
+        check_with_server(
+            &format!("auth: {{ api_keys: [{{ name: ci, sha256: \"{DIGEST}{more}\" }}] }}"),
+            &[
+                "1:40: auth.api_keys[0].sha256: the value has more behind its 64 digits; drop the `  -` \
+                 that sha256sum writes behind them",
+            ],
+        );
+    }
 }

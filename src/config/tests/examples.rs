@@ -32,7 +32,7 @@ fn parse_full(text: &str) -> Config {
 
 #[test]
 fn the_minimal_file_needs_nothing_else() {
-    let config = Config::load(&path(MINIMAL), &|_| None).unwrap();
+    let config = Config::load(&path(MINIMAL), &|_| None, &|_| true).unwrap();
     assert_eq!(
         config.servers["booking"].url.as_str(),
         "http://127.0.0.1:3001/mcp"
@@ -43,7 +43,7 @@ fn the_minimal_file_needs_nothing_else() {
 
 #[test]
 fn the_complete_file_means_what_it_shows() {
-    let config = Config::load(&path(FULL), &environment).unwrap();
+    let config = Config::load(&path(FULL), &environment, &|_| true).unwrap();
     assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(config.public_url.as_str(), "https://mcp.example.com");
     let booking = &config.servers["booking"];
@@ -87,7 +87,7 @@ fn the_complete_file_means_what_it_shows() {
 
 #[test]
 fn the_complete_file_names_the_variables_that_it_needs() {
-    let problems = Config::load(&path(FULL), &|_| None).unwrap_err();
+    let problems = Config::load(&path(FULL), &|_| None, &|_| true).unwrap_err();
     let missing: Vec<_> = problems
         .iter()
         .map(|problem| problem.what.as_str())

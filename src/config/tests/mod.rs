@@ -2,6 +2,7 @@
 
 mod access;
 mod examples;
+mod files;
 mod meaning;
 mod problems;
 mod quantities;

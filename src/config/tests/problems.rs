@@ -19,7 +19,8 @@ sesions: { idle: 30m }
 ",
         &[
             "4:31: servers.booking.limits has no key `burts`; write `burst`, if that is meant",
-            "4:54: servers.booking.limits.concurrent: `0` lets nothing through; write `off`",
+            "4:54: servers.booking.limits.concurrent: `0` lets nothing through; write a whole number \
+             from 1, or `off` for no limit",
             "6:9: limits.body: `4 apples` is not a size; write a size as `4MiB`, `64KiB`, `1MB` or a \
              number of bytes, or `off` for no limit",
             "7:11: limits.buffer: `off` can't be switched off: it must be bounded; write a whole \
@@ -107,7 +108,7 @@ fn an_empty_file_is_told_how_to_start() {
 fn a_file_that_can_not_be_read_is_a_problem_without_a_place() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("none.yaml");
-    let problems = Config::load(&path, &|_| None).unwrap_err();
+    let problems = Config::load(&path, &|_| None, &|_| true).unwrap_err();
     let shown = problems.to_string();
     let start = format!("{}: the file can't be read: ", path.display());
     assert!(shown.starts_with(&start), "{shown}");
@@ -342,6 +343,38 @@ fn addresses_that_are_nearly_right_are_corrected() {
             &format!("listen: {listen}"),
             &[&format!(
                 "1:9: listen: `{written}` is not an address with a port; write `{corrected}`"
+            )],
+        );
+    }
+}
+
+#[test]
+fn keys_of_other_programs_are_told_from_slips() {
+    check(
+        "mcpServers: { a: { url: http://a/ } }",
+        &[
+            "1:1: there is no key `mcpServers`; write `servers`",
+            "1:1: `servers` is missing; add `servers: { booking: { url: http://127.0.0.1:3001/mcp } }`",
+        ],
+    );
+    check(
+        "servers: { a: { command: npx } }",
+        &[
+            "1:15: servers.a has no `url`; add `url: http://127.0.0.1:3001/mcp`",
+            "1:17: servers.a has no key `command`; stdio servers can't be run yet; run it where it \
+             offers Streamable HTTP, and write its address as `url`",
+        ],
+    );
+}
+
+#[test]
+fn a_port_has_an_end() {
+    for listen in ["127.0.0.1:65536", "99999"] {
+        check_with_server(
+            &format!("listen: {listen}"),
+            &[&format!(
+                "1:9: listen: `{listen}` has a port above 65535; write an address and a port, as \
+                 `127.0.0.1:8080`"
             )],
         );
     }

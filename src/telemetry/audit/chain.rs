@@ -58,6 +58,31 @@ impl Hash {
     }
 }
 
+impl std::fmt::Display for Hash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// 64 hexadecimal digits, as `hash` of a line and `audit verify` show them.
+impl std::str::FromStr for Hash {
+    type Err = NotAHash;
+
+    fn from_str(text: &str) -> Result<Self, NotAHash> {
+        let hex: [u8; HEX] = text.as_bytes().try_into().map_err(|_| NotAHash)?;
+        if hex.iter().all(u8::is_ascii_hexdigit) {
+            Ok(Self(hex.map(|digit| digit.to_ascii_lowercase())))
+        } else {
+            Err(NotAHash)
+        }
+    }
+}
+
+/// A text is no hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a hash has 64 hexadecimal digits")]
+pub struct NotAHash;
+
 impl std::fmt::Debug for Hash {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.as_str())

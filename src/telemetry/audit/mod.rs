@@ -54,22 +54,28 @@ struct Log {
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
     /// The file can't be opened, read or made.
-    #[error("audit log {}: {source}", path.display())]
+    #[error("{}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
         /// What the system says.
         source: io::Error,
     },
+    /// Its folder is not there.
+    #[error("the folder {} doesn't exist; create it or change audit.file", folder.display())]
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// Another process appends to it.
-    #[error("audit log {}: another process writes to it", path.display())]
+    #[error("{}: another process writes to it", path.display())]
     InUse {
         /// The file.
         path: PathBuf,
     },
     /// The chain can't be continued.
     #[error(
-        "audit log {}: its last line can't be continued: {problem}; move the file away or name another one",
+        "{}: its last line can't be continued: {problem}; move the file away or name another one",
         path.display()
     )]
     NotALog {

@@ -39,9 +39,14 @@ pub(super) enum Repair {
 
 /// Opens or makes the file, alone, and finds the end of its chain.
 pub(super) fn open(path: &Path) -> Result<Opened, AuditError> {
-    let io = |source| AuditError::Io {
-        path: path.to_owned(),
-        source,
+    let io = |source: io::Error| match path.parent() {
+        Some(folder) if source.kind() == io::ErrorKind::NotFound => AuditError::Folder {
+            folder: folder.to_owned(),
+        },
+        _ => AuditError::Io {
+            path: path.to_owned(),
+            source,
+        },
     };
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true);

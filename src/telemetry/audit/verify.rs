@@ -18,6 +18,8 @@ pub struct Intact {
     pub first: Option<String>,
     /// The last one, on which the chain goes on.
     pub last: Option<Link>,
+    /// Whether the first one begins a chain, and doesn't continue that of the file before.
+    pub begins: bool,
 }
 
 /// The place where the chain breaks.
@@ -60,11 +62,16 @@ pub enum Break {
     NotTheBeginning(u64),
 }
 
-/// Checks one file. `before` is the last record of the file before it, if it continues one.
+/// Checks one file. `before` is the last record of the file before it, if it continues one. `seen` is
+/// called with every record whose place in the chain is proved.
 ///
 /// # Errors
 /// The file can't be read. That its chain is broken is not an error but the answer.
-pub fn verify(mut log: impl BufRead, before: Option<&Link>) -> io::Result<Result<Intact, Broken>> {
+pub fn verify(
+    mut log: impl BufRead,
+    before: Option<&Link>,
+    mut seen: impl FnMut(&Link),
+) -> io::Result<Result<Intact, Broken>> {
     let mut intact = Intact::default();
     let mut line = Vec::new();
     loop {
@@ -77,7 +84,10 @@ pub fn verify(mut log: impl BufRead, before: Option<&Link>) -> io::Result<Result
                 Err(problem) => Break::Line(problem),
                 Ok(found) => {
                     let last = intact.last.as_ref().or(before);
-                    if found.follows(last) || (number == 1 && found.follows(None)) {
+                    let begins = number == 1 && found.follows(None);
+                    if found.follows(last) || begins {
+                        seen(&found);
+                        intact.begins |= begins;
                         intact.first.get_or_insert_with(|| found.time.clone());
                         intact.records = number;
                         intact.last = Some(found);
@@ -239,7 +249,7 @@ mod tests {
     }
 
     fn check(lines: &[Vec<u8>]) -> Result<u64, String> {
-        let result = verify(lines.concat().as_slice(), None).unwrap();
+        let result = verify(lines.concat().as_slice(), None, |_| ()).unwrap();
         result
             .map(|intact| intact.records)
             .map_err(|broken| broken.to_string())
@@ -247,7 +257,9 @@ mod tests {
 
     #[test]
     fn an_intact_log_is_counted_and_dated() {
-        let intact = verify(log(9).concat().as_slice(), None).unwrap().unwrap();
+        let intact = verify(log(9).concat().as_slice(), None, |_| ())
+            .unwrap()
+            .unwrap();
         assert_eq!(intact.records, 9);
         assert_eq!(intact.first.as_deref(), Some("1970-01-01T00:00:01.000000Z"));
         assert_eq!(intact.last.unwrap().time, "1970-01-01T00:00:09.000000Z");
@@ -340,7 +352,7 @@ mod tests {
     #[test]
     fn a_line_without_end_breaks_the_chain_and_is_not_held() {
         let endless = io::BufReader::new(io::repeat(b'x').take(64 << 20));
-        let broken = verify(endless, None).unwrap().unwrap_err();
+        let broken = verify(endless, None, |_| ()).unwrap().unwrap_err();
         assert_eq!(
             broken,
             Broken {
@@ -353,19 +365,19 @@ mod tests {
     #[test]
     fn a_file_may_continue_the_one_before_it() {
         let lines = log(9);
-        let first = verify(lines[..4].concat().as_slice(), None)
+        let first = verify(lines[..4].concat().as_slice(), None, |_| ())
             .unwrap()
             .unwrap();
         let rest = lines[4..].concat();
         assert_eq!(
-            verify(rest.as_slice(), first.last.as_ref())
+            verify(rest.as_slice(), first.last.as_ref(), |_| ())
                 .unwrap()
                 .unwrap()
                 .records,
             5
         );
         let missing = lines[5..].concat();
-        let broken = verify(missing.as_slice(), first.last.as_ref())
+        let broken = verify(missing.as_slice(), first.last.as_ref(), |_| ())
             .unwrap()
             .unwrap_err();
         assert_eq!(broken.how, Break::Missing { from: 5, to: 5 });
