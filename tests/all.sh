@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # The one test command: everything that has to hold before a change is merged. CI runs exactly this.
 #
-#   format · lints · cargo test · dependency rules · build · official MCP software around the built gateway
+#   format · lints · cargo test · dependency rules · unused dependencies · build · official MCP software around the gateway
 #
-# Needs the Rust toolchain of rust-toolchain.toml and a C compiler; it installs the rest by itself: cargo tools (once for
-# the machine, some minutes), Python and npm packages, Python and Node too on a machine without them. Stops at the first step that fails, with exit code 1.
-# The last line is the sum of all steps: `N passed, N failed`. SKIP_INTEROP=1 leaves out what needs Python and Node.
+# Needs the Rust toolchain of rust-toolchain.toml and a C compiler. Installs the rest by itself: cargo-deny and
+# cargo-machete (built once for the machine, some minutes), packages from PyPI and npm, and on a machine without them Python
+# (by apt-get) and Node (from PyPI). Stops at the first step that fails, with exit code 1. The last line is the sum of all
+# steps: `N passed, N failed`. SKIP_INTEROP=1 leaves out what needs Python and Node.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

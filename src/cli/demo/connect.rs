@@ -73,6 +73,12 @@ mod tests {
         let url = "http://127.0.0.1:8080/mcp/demo";
         let curl = curl(url);
         assert!(readme.contains(&curl), "{curl}");
+        // Everything that is posted there can be pasted.
+        for body in readme.split("-d '{").skip(1) {
+            let body = format!("{{{}", body.split('\'').next().unwrap());
+            let body: Value = serde_json::from_str(&body).unwrap();
+            assert_eq!(body["jsonrpc"], "2.0");
+        }
         for line in text(url).lines().filter(|l| l.starts_with(['c', 'n', '{'])) {
             let command = line.trim_end_matches('\\').trim_end();
             assert!(readme.contains(command), "{command}");
