@@ -82,7 +82,10 @@ impl Relay {
         if shared.ending.is_cancelled() {
             return Err(Error::ShuttingDown);
         }
-        let upstream = shared.servers.get(server).ok_or(Error::UnknownServer)?;
+        let upstream = shared
+            .servers
+            .get(server)
+            .ok_or_else(|| Error::UnknownServer(server.to_string()))?;
         let asked = Asked::read(&request)?;
         let slot = shared.audit.reserve().await.map_err(|_| Error::AuditFull)?;
         let record = Record::call(today()).principal(principal).server(server);

@@ -60,7 +60,10 @@ impl Relay {
         if shared.ending.is_cancelled() {
             return Err(Error::ShuttingDown);
         }
-        let upstream = shared.servers.get(server).ok_or(Error::UnknownServer)?;
+        let upstream = shared
+            .servers
+            .get(server)
+            .ok_or_else(|| Error::UnknownServer(server.to_string()))?;
         let era = upstream.era().await.map_err(|unknown| unknown.error)?;
         if era == Era::Modern {
             let admission = shared.limiter.admit(server, principal)?;
