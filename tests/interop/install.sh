@@ -1,12 +1,11 @@
 # Installs what the interop runs need into tests/interop/.work: the official MCP SDKs and the conformance suite, at
 # the versions and hashes in requirements*.txt and package-lock.json. Sourced by run.sh; afterwards `node` is a Node
-# of at least version 20, and PYTHON the interpreter that has the Python SDK.
+# of at least version 20.
 #
 # What is there already is used; a second run takes no time. Python 3.10 or newer comes from the system, by apt-get
 # if it is missing; Node too old or missing comes as a Python package, so nothing is downloaded outside registries.
 
 WORK="$INTEROP/.work"
-PYTHON="$WORK/py/bin/python"
 mkdir -p "$WORK"
 
 die() {
@@ -34,21 +33,22 @@ done_install() { stamp_of "$@" >"$WORK/$1.stamp"; }
 python_ok() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; }
 node_ok() { [ "$(node -p 'parseInt(process.versions.node)' 2>/dev/null || echo 0)" -ge 20 ]; }
 
-install_python_packages() {
-  local inputs=("$INTEROP/requirements.txt")
-  if have_install py "${inputs[@]}" && python_ok "$PYTHON"; then return; fi
+# install_venv NAME REQUIREMENTS WHAT: .work/NAME gets the packages of a file that pins them by hash.
+install_venv() {
+  local venv="$WORK/$1" file="$INTEROP/$2"
+  if have_install "$1" "$file" && python_ok "$venv/bin/python"; then return; fi
   python_ok python3 || apt_install "Python 3.10 or newer" "python3 python3-venv"
   python_ok python3 || die "Python 3.10 or newer is needed, this machine has $(python3 --version 2>&1)"
-  rm -rf "$WORK/py"
-  if ! python3 -m venv "$WORK/py" >"$WORK/venv.log" 2>&1; then
+  rm -rf "$venv"
+  if ! python3 -m venv "$venv" >"$WORK/venv.log" 2>&1; then
     apt_install "the Python module venv" python3-venv
-    rm -rf "$WORK/py"
-    python3 -m venv "$WORK/py" || die "python3 -m venv does not work"
+    rm -rf "$venv"
+    python3 -m venv "$venv" || die "python3 -m venv does not work"
   fi
-  echo "interop: installing the Python SDK"
-  "$PYTHON" -m pip install -q --disable-pip-version-check --require-hashes -r "${inputs[0]}" ||
-    die "pip could not install requirements.txt"
-  done_install py "${inputs[@]}"
+  echo "interop: installing $3"
+  "$venv/bin/python" -m pip install -q --disable-pip-version-check --require-hashes -r "$file" ||
+    die "pip could not install $2"
+  done_install "$1" "$file"
 }
 
 use_node() {
@@ -75,7 +75,7 @@ install_node_packages() {
   # Scripts and modules resolve packages from the folder they are in.
   ln -sfn .work/node/node_modules "$INTEROP/node_modules"
   if have_install node "${inputs[@]}" && [ -d "$WORK/node/node_modules" ]; then return; fi
-  echo "interop: installing the TypeScript SDK and the conformance suite"
+  echo "interop: installing the TypeScript SDKs and the conformance suite"
   mkdir -p "$WORK/node"
   cp "${inputs[@]}" "$INTEROP/.npmrc" "$WORK/node/"
   (cd "$WORK/node" && "${NPM[@]}" ci --ignore-scripts --loglevel=error) || die "npm could not install package-lock.json"
@@ -93,7 +93,9 @@ install_idp_packages() {
   done_install idp "${inputs[@]}"
 }
 
-install_python_packages
+# The two Python SDKs are two versions of one package.
+install_venv py requirements.txt "the Python SDK of the legacy era"
+install_venv py2 requirements-modern.txt "the Python SDK of the modern era"
 use_node
 install_node_packages
 install_idp_packages

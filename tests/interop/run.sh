@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Judges the gateway with software we did not write: official SDKs on both sides, the conformance suite, and a load of
-# questions, and hostile tokens of a real identity provider. README.md beside this file says what each part does.
+# Judges the gateway with software we did not write: official SDKs of both eras on both sides, the conformance suite,
+# loads of questions, and hostile tokens of a real identity provider. README.md beside this file says what each part does.
 #
-# Usage: tests/interop/run.sh [matrix] [conformance] [load] [idp]        (default: all; idp only with a gateway)
+# Usage: tests/interop/run.sh [matrix] [eras] [conformance] [load] [parked] [idp]   (default: all; idp only with a gateway)
 # CONTRAFLOW_BIN names the gateway; without it everything runs directly against the servers, which judges the judges.
 # Ends with a line `N passed, N failed`; exit code 1 when something failed.
 set -euo pipefail
@@ -15,12 +15,19 @@ fi
 cd "$INTEROP"
 . ./install.sh
 
-declare -A SCRIPTS=([matrix]=judge/matrix.mjs [conformance]=conformance/compare.mjs [load]=load/questions.mjs [idp]=judge/idp.mjs)
+declare -A SCRIPTS=(
+  [matrix]=judge/matrix.mjs
+  [eras]=judge/eras.mjs
+  [conformance]=conformance/compare.mjs
+  [load]=load/questions.mjs
+  [parked]=load/parked.mjs
+  [idp]=judge/idp.mjs
+)
 passed=0
 failed=0
 parts=("$@")
 if [ $# = 0 ]; then
-  parts=(matrix conformance load)
+  parts=(matrix eras conformance load parked)
   if [ -n "${CONTRAFLOW_BIN:-}" ] && [ -e idp/hostile.mjs ]; then parts+=(idp); fi
 fi
 # Logs of old runs; a run that is still going is younger.

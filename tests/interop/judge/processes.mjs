@@ -3,6 +3,7 @@
 // What a child prints goes to a file in the run's folder; only the line that names its address is read from it.
 // Nothing outlives the run: every child is ended by `stopAll`, on success, on failure and on a signal.
 import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { createWriteStream, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
@@ -11,6 +12,10 @@ import { fileURLToPath } from 'node:url';
 /** The folder tests/interop. */
 export const HERE = dirname(dirname(fileURLToPath(import.meta.url)));
 export const PYTHON = join(HERE, '.work/py/bin/python');
+/** The Python that has the SDK of the modern era. */
+export const PYTHON_MODERN = join(HERE, '.work/py2/bin/python');
+/** Whether the gateway is expected to reach servers of the modern era; cells that need it say `todo` otherwise. */
+export const MODERN_SERVERS = process.env.MODERN_SERVERS !== '0';
 /** The header that the gateway is configured to send to every server. */
 export const UPSTREAM_KEY = 'interop-upstream-key';
 
@@ -44,6 +49,11 @@ export function endGateway(seconds = 30) {
   });
 }
 
+/** The resident memory of the gateway, in MiB (from /proc). */
+export function gatewayMemory() {
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${gateway.pid}/status`, 'utf8'))[1]) / 1024;
+}
+
 /** Kills every child. */
 export function stopAll() {
   for (const child of children) child.kill('SIGKILL');
@@ -72,20 +82,25 @@ export async function startServer(name, command, args) {
  * Starts the gateway in front of the servers.
  *
  * @param {Record<string, string>} servers name → URL
+ * @param {object} [options]
+ * @param {Record<string, string>} [options.keys] name → key of those who get in; without it, everybody on this machine
+ * @param {string} [options.more] further lines of configuration
+ * @param {string} [options.name] what its files are called, where there are several
  * @returns {Promise<(name: string) => string>} the endpoint of a server behind the gateway
  */
-export async function startGateway(binary, servers) {
+export async function startGateway(binary, servers, { keys, more = '', name = 'gateway' } = {}) {
   const port = await freePort();
-  await serveGateway(binary, port, gatewayConfig(port, servers, join(RUN, 'audit.jsonl')));
+  const audit = join(RUN, name === 'gateway' ? 'audit.jsonl' : `${name}-audit.jsonl`);
+  await serveGateway(binary, port, gatewayConfig(port, servers, keys, audit) + more, name);
   return (server) => `http://127.0.0.1:${port}/mcp/${server}`;
 }
 
 /** Starts the gateway with the given configuration, which listens on `port`, and waits until it is ready. */
-export async function serveGateway(binary, port, config) {
-  const file = join(RUN, 'gateway.yaml');
+export async function serveGateway(binary, port, config, name = 'gateway') {
+  const file = join(RUN, `${name}.yaml`);
   writeFileSync(file, config);
-  gateway = start('gateway', binary, ['serve', '--config', file]);
-  await ready(gateway, 'gateway', `http://127.0.0.1:${port}/readyz`);
+  gateway = start(name, binary, ['serve', '--config', file]);
+  await ready(gateway, name, `http://127.0.0.1:${port}/readyz`);
 }
 
 /** Starts a program and waits until `url` answers with success. */
@@ -145,10 +160,17 @@ function start(name, command, args, env = {}) {
 const logOf = (name) => join(RUN, `${name}.log`);
 
 // Rates stay unlimited by default; the caps that one principal would hit with hundreds of sessions are lifted.
-function gatewayConfig(port, servers, audit) {
+function gatewayConfig(port, servers, keys, audit) {
   const lines = [`listen: 127.0.0.1:${port}`, 'servers:'];
   for (const [name, url] of Object.entries(servers)) {
     lines.push(`  ${name}:`, `    url: ${url}`, `    headers: { x-api-key: ${UPSTREAM_KEY} }`);
+  }
+  if (keys) {
+    lines.push('auth:', '  api_keys:');
+    for (const [name, key] of Object.entries(keys)) {
+      const sha256 = createHash('sha256').update(key).digest('hex');
+      lines.push(`    - { name: ${name}, sha256: ${sha256} }`);
+    }
   }
   lines.push('limits:', '  per_principal: { sessions: 5000, questions: 20000 }');
   lines.push(`audit: { file: ${JSON.stringify(audit)} }`);

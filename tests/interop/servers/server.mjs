@@ -2,12 +2,15 @@
 // same ones with the same answers, so that one list of expectations judges both.
 //
 // Usage: node server.mjs [PORT]     (default 0: a free port, printed)
-import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
+import { McpServer, ResourceTemplate } from '@modelcontextprotocol/sdk/server/mcp.js';
+import { UrlElicitationRequiredError } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
 import { serveSessions } from './sessions.mjs';
 
 /** Labels of `count_slowly` runs that ended by cancellation; read by `was_cancelled`. */
 const cancelled = new Set();
+/** How often `pay_first` has sent each id away. */
+const unpaid = new Map();
 
 const BOOKING_FORM = {
   type: 'object',
@@ -80,6 +83,15 @@ function newServer() {
     return `url: ${action}`;
   });
 
+  // The SDK passes this error on as it is, from a tool too.
+  tool('pay_first', 'Refuses twice until a web page was visited', { id: z.string() }, ({ id }) => {
+    const times = (unpaid.get(id) ?? 0) + 1;
+    unpaid.set(id, times);
+    if (times > 2) return `paid after ${times - 1} refusals`;
+    const url = `https://pay.example/${id}?a=1&b=%20`;
+    throw new UrlElicitationRequiredError([{ mode: 'url', message: 'Please pay', elicitationId: `${id}-${times}`, url }]);
+  });
+
   tool('summarize', 'Lets the client\'s model write', { text: z.string() }, async ({ text }, extra) => {
     const { model, content } = await server.createMessage(
       { messages: [{ role: 'user', content: { type: 'text', text } }], maxTokens: 50 },
@@ -135,6 +147,30 @@ function newServer() {
     word(await ask(extra, message, ONE_WORD)),
   );
 
+  tool('ask_midway', 'Reports progress, asks, and reports again', { message: z.string() }, async ({ message }, extra) => {
+    const progressToken = extra._meta?.progressToken;
+    const step = async (progress) => {
+      const params = { level: 'info', logger: 'midway', data: `step ${progress}` };
+      await extra.sendNotification({ method: 'notifications/message', params });
+      if (progressToken === undefined) return;
+      await extra.sendNotification({ method: 'notifications/progress', params: { progressToken, progress, total: 2 } });
+    };
+    await step(1);
+    const answer = word(await ask(extra, message, ONE_WORD));
+    await step(2);
+    return answer;
+  });
+
+  tool('ask_then_count', 'Asks, and counts for ever', { label: z.string() }, async ({ label }, extra) => {
+    await ask(extra, 'Shall I?', ONE_WORD);
+    while (!extra.signal.aborted) {
+      await extra.sendNotification({ method: 'notifications/message', params: { level: 'info', data: 'counting' } });
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    cancelled.add(label);
+    return 'cancelled';
+  });
+
   tool('ask_on_get', 'Asks on the stream that belongs to no call', { message: z.string() }, async ({ message }) =>
     word(await server.elicitInput({ message, requestedSchema: ONE_WORD })),
   );
@@ -148,6 +184,15 @@ function newServer() {
   mcp.registerResource('menu', 'note://menu', { mimeType: 'text/plain' }, (uri) => ({
     contents: [{ uri: uri.href, mimeType: 'text/plain', text: 'Soup, £4 – naïve café ☕' }],
   }));
+  const template = new ResourceTemplate('note://ask/{what}', { list: undefined });
+  mcp.registerResource('asked', template, { mimeType: 'text/plain' }, async (uri, { what }, extra) => {
+    const text = word(await ask(extra, `What of ${what}?`, ONE_WORD));
+    return { contents: [{ uri: uri.href, mimeType: 'text/plain', text }] };
+  });
+  mcp.registerPrompt('asked', { description: 'Asks what to write' }, async (extra) => {
+    const text = word(await ask(extra, 'Write what?', ONE_WORD));
+    return { messages: [{ role: 'user', content: { type: 'text', text } }] };
+  });
   return mcp;
 }
 

@@ -13,13 +13,17 @@ from weakref import WeakKeyDictionary
 import anyio
 import uvicorn
 from mcp.server.fastmcp import Context, FastMCP
-from mcp.types import ElicitResult, SamplingMessage, TextContent
+from mcp.shared.exceptions import UrlElicitationRequiredError
+from mcp.types import ElicitRequestURLParams, ElicitResult, SamplingMessage, TextContent
 from pydantic import AnyUrl, BaseModel, Field
 
 mcp = FastMCP("interop-py", log_level="WARNING")
 
 #: Labels of `count_slowly` runs that ended by cancellation; read by `was_cancelled`.
 cancelled: set[str] = set()
+
+#: How often `pay_first` has sent each id away.
+unpaid: dict[str, int] = {}
 
 #: `counter` per session.
 counts: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
@@ -101,6 +105,18 @@ async def open_url(id: str, ctx: Context) -> str:
 
 
 @mcp.tool()
+async def pay_first(id: str) -> str:
+    """Refuses twice until a web page was visited"""
+    times = unpaid[id] = unpaid.get(id, 0) + 1
+    if times > 2:
+        return f"paid after {times - 1} refusals"
+    url = f"https://pay.example/{id}?a=1&b=%20"
+    raise UrlElicitationRequiredError(
+        [ElicitRequestURLParams(message="Please pay", url=url, elicitationId=f"{id}-{times}")]
+    )
+
+
+@mcp.tool()
 async def summarize(text: str, ctx: Context) -> str:
     """Lets the client's model write"""
     message = SamplingMessage(role="user", content=TextContent(type="text", text=text))
@@ -164,6 +180,30 @@ async def ask(message: str, ctx: Context) -> str:
 
 
 @mcp.tool()
+async def ask_midway(message: str, ctx: Context) -> str:
+    """Reports progress, asks, and reports again"""
+    await ctx.log("info", "step 1", logger_name="midway")
+    await ctx.report_progress(1, 2)
+    answer = await ask_word(ctx, message)
+    await ctx.log("info", "step 2", logger_name="midway")
+    await ctx.report_progress(2, 2)
+    return answer
+
+
+@mcp.tool()
+async def ask_then_count(label: str, ctx: Context) -> str:
+    """Asks, and counts for ever"""
+    await ask_word(ctx, "Shall I?")
+    try:
+        while True:
+            await ctx.log("info", "counting")
+            await anyio.sleep(0.01)
+    except anyio.get_cancelled_exc_class():
+        cancelled.add(label)
+        raise
+
+
+@mcp.tool()
 async def ask_on_get(message: str, ctx: Context) -> str:
     """Asks on the stream that belongs to no call"""
     return word(await ctx.session.elicit_form(message, ONE_WORD))
@@ -180,6 +220,16 @@ async def touch(uri: str, ctx: Context) -> str:
 @mcp.resource("note://menu", name="menu", mime_type="text/plain")
 def menu() -> str:
     return "Soup, £4 – naïve café ☕"
+
+
+@mcp.resource("note://ask/{what}", name="asked", mime_type="text/plain")
+async def asked_resource(what: str, ctx: Context) -> str:
+    return await ask_word(ctx, f"What of {what}?")
+
+
+@mcp.prompt(name="asked", description="Asks what to write")
+async def asked_prompt(ctx: Context) -> str:
+    return await ask_word(ctx, "Write what?")
 
 
 def main() -> None:

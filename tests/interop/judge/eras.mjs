@@ -1,0 +1,91 @@
+// The official SDKs of both eras, across: modern clients at legacy servers, legacy clients at modern servers, and modern
+// ones at both ends. (Legacy at both ends is matrix.mjs.) Modern clients reach the gateway with the keys of two people;
+// legacy ones are told apart by their sessions, at a gateway without keys.
+//
+// Usage: node judge/eras.mjs        (CONTRAFLOW_BIN names the gateway; without it only the direct half runs)
+// MODE=direct or MODE=through runs one half, ONLY=text the scenarios whose name contains it, CELL=ts2-py one cell
+// (client-server). The direct half judges the judges: modern clients directly at modern servers.
+// Cells that need a gateway which reaches modern servers say `todo` with MODERN_SERVERS=0; they count as nothing.
+import { randomBytes } from 'node:crypto';
+import { MODERN_SERVERS, PYTHON, PYTHON_MODERN, HERE, RUN, run, startGateway, startServer, stopAll } from './processes.mjs';
+
+const binary = process.env.CONTRAFLOW_BIN;
+const mode = process.env.MODE ?? (binary ? 'both' : 'direct');
+const NODE = process.execPath;
+const CLIENTS = {
+  ts2: { era: 'modern', command: [NODE, 'clients/modern.mjs'] },
+  py2: { era: 'modern', command: [PYTHON_MODERN, 'clients/modern.py'] },
+  ts: { era: 'legacy', command: [NODE, 'clients/client.mjs'] },
+  py: { era: 'legacy', command: [PYTHON, 'clients/client.py'] },
+};
+const SERVERS = {
+  ts: { era: 'legacy', command: [NODE, 'servers/server.mjs'] },
+  py: { era: 'legacy', command: [PYTHON, 'servers/server.py'] },
+  ts2: { era: 'modern', command: [NODE, 'servers/modern-server.mjs'] },
+  py2: { era: 'modern', command: [PYTHON_MODERN, 'servers/modern_server.py'] },
+};
+const keys = { ada: randomBytes(16).toString('hex'), bob: randomBytes(16).toString('hex') };
+const total = { passed: 0, failed: 0 };
+
+/** Runs the scenarios of one client at one server. */
+async function cell(way, client, server, endpoint, upstream) {
+  const title = `${way} ${client} client > ${server} server`;
+  const { era, command: [program, ...script] } = CLIENTS[client];
+  const env = { KEY_ADA: keys.ada, KEY_BOB: keys.bob, SERVER_ERA: SERVERS[server].era };
+  let counted = false;
+  const args = [...script, title, endpoint, upstream, ...(era === 'modern' ? [SERVERS[server].era] : [])];
+  await run(program, args, (line) => {
+    const sum = /^(\d+) passed, (\d+) failed$/.exec(line);
+    if (!sum) return console.log(line);
+    counted = true;
+    total.passed += Number(sum[1]);
+    total.failed += Number(sum[2]);
+  }, { env });
+  if (counted) return;
+  total.failed += 1;
+  console.log(`FAIL  ${title}: the client ended without a count`);
+}
+
+/** Every client with every server that `fits`, and is asked for. */
+function* cells(fits) {
+  for (const client of Object.keys(CLIENTS)) {
+    for (const server of Object.keys(SERVERS)) {
+      const wanted = !process.env.CELL || process.env.CELL === `${client}-${server}`;
+      if (wanted && fits(CLIENTS[client].era, SERVERS[server].era)) yield [client, server];
+    }
+  }
+}
+
+try {
+  const urls = {};
+  for (const [name, { command: [program, ...args] }] of Object.entries(SERVERS)) {
+    urls[name] = await startServer(`server-${name}`, program, args);
+  }
+  if (mode !== 'through') {
+    for (const [client, server] of cells((one, other) => one === 'modern' && other === 'modern')) {
+      await cell('direct', client, server, urls[server], urls[server]);
+    }
+  }
+  if (mode !== 'direct') {
+    if (!binary) throw new Error('CONTRAFLOW_BIN must name the gateway');
+    const endpoint = {
+      legacy: await startGateway(binary, urls, { name: 'gateway-without-keys' }),
+      modern: await startGateway(binary, urls, { keys }),
+    };
+    for (const [client, server] of cells((one, other) => one === 'modern' || other === 'modern')) {
+      if (SERVERS[server].era === 'modern' && !MODERN_SERVERS) {
+        console.log(`todo  gateway ${client} client > ${server} server: modern servers are switched off`);
+        continue;
+      }
+      await cell('gateway', client, server, endpoint[CLIENTS[client].era](server), urls[server]);
+    }
+  }
+} catch (error) {
+  total.failed += 1;
+  console.log(`FAIL  ${error.message}`);
+} finally {
+  stopAll();
+}
+if (total.failed > 0) console.log(`logs: ${RUN.slice(HERE.length + 1)}`);
+console.log(`${total.passed} passed, ${total.failed} failed`);
+process.exit(total.failed === 0 ? 0 : 1);
