@@ -181,6 +181,11 @@ impl Call {
         self.state
     }
 
+    /// What the client of the latest request can be asked.
+    pub fn capabilities(&self) -> ClientCapabilities {
+        self.capabilities
+    }
+
     /// Counts a round that is asked beside this machine; `None` when there were too many.
     pub fn take_round(&mut self) -> Option<u32> {
         if self.round >= self.limits.rounds {

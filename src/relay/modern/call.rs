@@ -167,9 +167,9 @@ impl Driver {
         let shared = Arc::clone(&self.pooled.session.shared);
         let begun = async {
             let pooled = if self.single {
-                shared.single(&self.key).await?
+                shared.single(&self.key, self.call.capabilities()).await?
             } else {
-                shared.pooled(&self.key).await?
+                shared.pooled(&self.key, self.call.capabilities()).await?
             };
             pooled
                 .prepare(self.outlet.as_ref().and_then(|outlet| outlet.level))

@@ -20,12 +20,14 @@ impl Visit<'_> {
         let _admission = self.admit()?;
         let pooled = if self.is_single() {
             let key = Key {
-                profile: NOTHING,
+                profile: Some(NOTHING),
                 ..self.key()
             };
-            self.shared.single(&key).await?
+            self.shared.single(&key, NOTHING).await?
         } else {
-            self.shared.pooled(&self.key()).await?
+            self.shared
+                .pooled(&self.key(), self.request.capabilities)
+                .await?
         };
         let id = self.message.id().unwrap_or("null");
         Ok(Answer::Json(200, message::result(id, &discovered(&pooled))))

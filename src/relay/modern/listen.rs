@@ -29,7 +29,7 @@ const MOST: usize = 256;
 /// Those who wait for what one session hears.
 #[derive(Debug, Default)]
 pub(crate) struct Listens {
-    listens: Mutex<Vec<Listen>>,
+    open: Mutex<Vec<Listen>>,
     /// Held while the server is told what is listened for, so that it hears it in the right order.
     turn: tokio::sync::Mutex<()>,
     /// Addresses that people are done at, the latest ones; made when somebody waits for them.
@@ -183,14 +183,14 @@ impl LiveSession {
     /// Passes what changed to those who listen for it.
     pub(in crate::relay) fn tell_listeners(&self, notice: &Message) {
         if notice.method() == "notifications/elicitation/complete" {
-            if let Ok([Some(id)]) = notice.param(["elicitationId"]) {
-                if let Some(id) = text(id) {
-                    self.listens().visit(id.into_owned());
-                }
+            if let Ok([Some(id)]) = notice.param(["elicitationId"])
+                && let Some(id) = text(id)
+            {
+                self.listens().visit(id.into_owned());
             }
             return;
         }
-        self.listens().listens.lock().retain(|listen| {
+        self.listens().open.lock().retain(|listen| {
             if !listen.wanted.includes(notice) {
                 return !listen.pipe.is_closed();
             }
@@ -205,7 +205,7 @@ impl LiveSession {
 
     /// Ends every listen with its result: the server is gone for good.
     pub(in crate::relay) fn end_listens(&self) {
-        for listen in self.listens().listens.lock().drain(..) {
+        for listen in self.listens().open.lock().drain(..) {
             let result = format!(
                 r#"{{"resultType":"complete","_meta":{{"io.modelcontextprotocol/subscriptionId":{}}}}}"#,
                 listen.id
@@ -239,7 +239,7 @@ impl Listens {
 
     /// Whether somebody listens for this resource.
     fn wants(&self, uri: &str) -> bool {
-        let listens = self.listens.lock();
+        let listens = self.open.lock();
         let mut open = listens.iter().filter(|listen| !listen.pipe.is_closed());
         open.any(|listen| listen.wanted.uris.iter().any(|own| own == uri))
     }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use tokio::sync::mpsc::channel;
 
 use self::call::Driver;
@@ -29,7 +29,7 @@ use self::pool::{Key, Pooled};
 use self::seal::CallId;
 use super::{Answer, Relay, Shared};
 use crate::auth::Principal;
-use crate::config::ServerName;
+use crate::config::{Profile, Server, ServerName, SessionScope};
 use crate::error::Error;
 use crate::limit::Admission;
 use crate::protocol::capability::ClientCapabilities;
@@ -72,7 +72,17 @@ impl Relay {
                 .through(server, principal, message, from, admission)
                 .await;
         }
+        let config = &shared.config;
+        let lane = match config
+            .servers
+            .get(server)
+            .map(|it| config.session_scope(it))
+        {
+            Some(SessionScope::Lane) => lane(from)?,
+            _ => None,
+        };
         let visit = Visit {
+            lane,
             shared,
             server,
             principal,
@@ -96,6 +106,8 @@ impl Relay {
 
 /// A request on its way to a legacy server.
 struct Visit<'v> {
+    /// The lane that it names, where sessions are kept by lane.
+    lane: Option<String>,
     shared: &'v Arc<Shared>,
     server: &'v ServerName,
     principal: &'v Principal,
@@ -105,23 +117,40 @@ struct Visit<'v> {
 
 impl Visit<'_> {
     fn key(&self) -> Key {
+        let pinned = self
+            .config()
+            .is_some_and(|server| server.profile == Profile::Pinned);
         Key {
             server: self.server.clone(),
             principal: self.principal.clone(),
-            profile: self.request.capabilities,
+            lane: self.lane.clone(),
+            profile: (!pinned).then_some(self.request.capabilities),
         }
     }
 
-    /// Whether a session serves one call only: without authentication, calls have nobody in common.
+    fn config(&self) -> Option<&Server> {
+        self.shared
+            .config
+            .servers
+            .get(self.server)
+            .map(|server| &**server)
+    }
+
+    /// Whether a session serves one call only. Without authentication that is so whatever the
+    /// configuration says: such calls have nobody in common.
     fn is_single(&self) -> bool {
-        self.principal.is_anonymous()
+        let scope = self
+            .config()
+            .map(|server| self.shared.config.session_scope(server));
+        self.principal.is_anonymous() || scope == Some(SessionScope::Call)
     }
 
     async fn session(&self) -> Result<Pooled, Error> {
+        let declared = self.request.capabilities;
         if self.is_single() {
-            self.shared.single(&self.key()).await
+            self.shared.single(&self.key(), declared).await
         } else {
-            self.shared.pooled(&self.key()).await
+            self.shared.pooled(&self.key(), declared).await
         }
     }
 
@@ -276,6 +305,24 @@ fn is_declared(method: &str, pooled: &Pooled) -> bool {
         _ => return false,
     };
     pooled.welcome.has(capability)
+}
+
+/// The header that names a lane: several conversations of one principal with a server that keeps
+/// state, each apart from the others.
+const LANE: HeaderName = HeaderName::from_static("contraflow-lane");
+
+/// The lane that a request names.
+fn lane(from: &HeaderMap) -> Result<Option<String>, Rejected> {
+    const LONGEST: usize = 128;
+    let Some(lane) = from.get(LANE) else {
+        return Ok(None);
+    };
+    match lane.to_str() {
+        Ok(lane) if lane.len() <= LONGEST => Ok(Some(lane.to_owned())),
+        _ => Err(Rejected::Header(
+            "the contraflow-lane header is malformed".to_owned(),
+        )),
+    }
 }
 
 fn inner_id() -> String {

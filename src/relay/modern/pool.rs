@@ -28,7 +28,10 @@ use crate::protocol::version::V2025_11_25;
 pub(crate) struct Key {
     pub(super) server: ServerName,
     pub(super) principal: Principal,
-    pub(super) profile: ClientCapabilities,
+    /// The lane that the client named, where sessions are kept by lane.
+    pub(super) lane: Option<String>,
+    /// What the session is good for; none where the first request decides for all.
+    pub(super) profile: Option<ClientCapabilities>,
 }
 
 /// What a server said of itself when the session was opened.
@@ -88,7 +91,11 @@ impl Pool {
 
 impl Shared {
     /// The session for a request, opened if need be.
-    pub(super) async fn pooled(self: &Arc<Self>, key: &Key) -> Result<Pooled, Error> {
+    pub(super) async fn pooled(
+        self: &Arc<Self>,
+        key: &Key,
+        declared: ClientCapabilities,
+    ) -> Result<Pooled, Error> {
         loop {
             let cell = Arc::clone(&self.pool.0.entry(key.clone()).or_default());
             // Carried through: who waits for it may hang up, the server has been asked.
@@ -96,7 +103,7 @@ impl Shared {
                 let (shared, key) = (Arc::clone(self), key.clone());
                 let opened = self
                     .tasks
-                    .spawn(async move { shared.open_in_own_name(&key).await });
+                    .spawn(async move { shared.open_in_own_name(&key, declared).await });
                 opened.await.unwrap_or(Err(Error::SessionEnded))
             };
             let pooled = match cell.get_or_try_init(opening).await {
@@ -117,18 +124,26 @@ impl Shared {
     }
 
     /// A session that is used for one call and ended then.
-    pub(super) async fn single(self: &Arc<Self>, key: &Key) -> Result<Pooled, Error> {
+    pub(super) async fn single(
+        self: &Arc<Self>,
+        key: &Key,
+        declared: ClientCapabilities,
+    ) -> Result<Pooled, Error> {
         let (shared, key) = (Arc::clone(self), key.clone());
         let opened = self.tasks.spawn(async move {
-            let mut pooled = shared.open_in_own_name(&key).await?;
+            let mut pooled = shared.open_in_own_name(&key, declared).await?;
             pooled.lease = Some(Arc::new(Lease(Arc::clone(&pooled.session))));
             Ok(pooled)
         });
         opened.await.unwrap_or(Err(Error::SessionEnded))
     }
 
-    async fn open_in_own_name(self: Arc<Self>, key: &Key) -> Result<Pooled, Error> {
-        let request = initialize(key.profile);
+    async fn open_in_own_name(
+        self: Arc<Self>,
+        key: &Key,
+        declared: ClientCapabilities,
+    ) -> Result<Pooled, Error> {
+        let request = initialize(key.profile.unwrap_or(declared));
         let request = Message::parse(&request.into_bytes().into())?;
         let established = self
             .establish(&key.server, &key.principal, &request, Face::Modern)

@@ -26,7 +26,7 @@ impl Driver {
     /// The server ended the request with addresses.
     pub(super) async fn send_away(&mut self, visits: Vec<Visit>, response: Bytes) -> Vec<Output> {
         self.in_flight = false;
-        if !self.key.profile.url {
+        if !self.call.capabilities().url {
             if let Some(outlet) = self.outlet.take() {
                 let server = self.key.server.as_str();
                 outlet.fail(Rejected::Capability(URL).into(), server).await;
@@ -119,7 +119,7 @@ impl Driver {
         let shared = std::sync::Arc::clone(&self.pooled.session.shared);
         let begun = async {
             if self.pooled.session.is_gone() {
-                self.pooled = shared.pooled(&self.key).await?;
+                self.pooled = shared.pooled(&self.key, self.call.capabilities()).await?;
             }
             let admission = shared
                 .limiter

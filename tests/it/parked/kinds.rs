@@ -304,12 +304,13 @@ async fn too_many_questions_of_one_person() {
     let ask = client.call("1", "ask", "{}");
     let going = ask.start();
     let stream = server.called("ask").await.stream();
-    let questions: String = (1..=17)
-        .map(|id| {
-            let question = json::request(&id.to_string(), "elicitation/create", &json::form("?"));
-            format!("data: {question}\n\n")
-        })
-        .collect();
+    let mut questions = String::new();
+    for id in 1..=17 {
+        let question = json::request(&id.to_string(), "elicitation/create", &json::form("?"));
+        questions += "data: ";
+        questions += &question;
+        questions += "\n\n";
+    }
     stream.bytes(&questions).await;
     assert_eq!(server.error_to("17").await, -31006);
     let mut going = going;
