@@ -83,7 +83,7 @@ impl Visit<'_> {
             honoured.uris.clone(),
             dropped.clone(),
         );
-        listens.listens.lock().push(Listen {
+        listens.open.lock().push(Listen {
             id,
             wanted: honoured,
             pipe,
@@ -138,7 +138,7 @@ async fn attend(pooled: Pooled, pipe: Sender<Item>, uris: Vec<String>, dropped: 
     drop(pipe);
     let listens = session.listens();
     let _turn = listens.turn.lock().await;
-    listens.listens.lock().retain(|it| !it.pipe.is_closed());
+    listens.open.lock().retain(|it| !it.pipe.is_closed());
     for uri in uris {
         if session.is_gone() {
             return;
@@ -246,7 +246,7 @@ impl Listens {
 
     /// Whether anybody listens.
     pub(in crate::relay) fn any(&self) -> bool {
-        self.listens
+        self.open
             .lock()
             .iter()
             .any(|listen| !listen.pipe.is_closed())
