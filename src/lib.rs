@@ -3,17 +3,26 @@
 //! Clients call servers through it, and what a server asks in the middle of a call finds its way
 //! back to the one person whose call caused it.
 //!
-//! # One exchange between two faces
+//! # Two eras, four faces
 //!
 //! ```text
 //!   client side                     the middle                      server side
 //!  ┌────────────────┐         ┌──────────────────┐          ┌────────────────┐
-//!  │ legacy face    │ request │     session      │ request  │ legacy face    │
-//!  │ (sessions, SSE)│ ──────▶ │  its calls, its  │ ───────▶ │ (Streamable    │
-//!  │                │ answer  │  questions, the  │ answer   │  HTTP)         │
-//!  │                │ ◀────── │  outcome of each │ ◀─────── │                │
-//!  └────────────────┘ question└──────────────────┘ question └────────────────┘
+//!  │ legacy face    │ request │  a conversation: │ request  │ legacy face    │
+//!  │ (sessions, SSE)│ ──────▶ │  its calls, its  │ ───────▶ │ (a session)    │
+//!  ├────────────────┤ answer  │  questions, the  │ answer   ├────────────────┤
+//!  │ modern face    │ ◀────── │  outcome of each │ ◀─────── │ modern face    │
+//!  │ (stateless)    │ question└──────────────────┘ question │ (rounds)       │
+//!  └────────────────┘                                       └────────────────┘
 //! ```
+//!
+//! | | legacy server | modern server |
+//! |---|---|---|
+//! | **legacy client** | [`relay`]: `session`, `exchange` | `relay::driver` on [`protocol::rounds`] |
+//! | **modern client** | `relay::modern` on [`protocol::parked`] | `relay::through` |
+//!
+//! The two cells across eras are pure state machines with a thin driver each. What changes between the
+//! eras on the way is in [`protocol::convert`] (to modern) and [`protocol::to_legacy`].
 //!
 //! # The way of a request
 //!

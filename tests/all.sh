@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The one test command: everything that has to hold before a change is merged. CI runs exactly this.
 #
-#   format · lints · cargo test · dependency rules · unused dependencies · build · official MCP software around the gateway
+#   format · lints · documentation · cargo test · dependency rules · unused dependencies · build · official MCP software around the gateway
 #
 # Needs the Rust toolchain of rust-toolchain.toml and a C compiler. Installs the rest by itself: cargo-deny and
 # cargo-machete (built once for the machine, some minutes), packages from PyPI and npm, and on a machine without them Python
@@ -51,6 +51,7 @@ tool() {
 
 step "format" one cargo fmt --check
 step "lints" one cargo clippy --locked --all-targets --quiet -- -D warnings
+step "documentation" one env RUSTDOCFLAGS="-D warnings" cargo doc --locked --quiet --no-deps --document-private-items
 step "cargo test" rust cargo test --locked --quiet --no-fail-fast
 step "tools" one eval 'tool deny 0.20.2 && tool machete 0.9.1'
 step "dependency rules" one cargo deny --offline --locked check bans licenses sources

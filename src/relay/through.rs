@@ -23,7 +23,9 @@ use crate::auth::Principal;
 use crate::config::ServerName;
 use crate::error::Error;
 use crate::limit::Admission;
+use crate::protocol::capability::ClientCapabilities;
 use crate::protocol::client_legacy::{Accept, Asked};
+use crate::protocol::client_modern::Rejected;
 use crate::protocol::elicitation::{Action, Summary};
 use crate::protocol::message::{self, Kind, Message};
 use crate::protocol::mirror::{Marks, PARAM_PREFIX};
@@ -39,6 +41,8 @@ struct Passage {
     server: Arc<HttpServer>,
     principal: Principal,
     request: Message,
+    /// What the client can be asked.
+    capabilities: ClientCapabilities,
     /// Its id at the server (JSON text).
     id: String,
     headers: HeaderMap,
@@ -76,6 +80,7 @@ impl Relay {
         principal: &Principal,
         request: Message,
         from: &HeaderMap,
+        capabilities: ClientCapabilities,
         admission: Admission,
     ) -> Result<Answer, Error> {
         let shared = &self.0;
@@ -102,6 +107,7 @@ impl Relay {
             headers: mirrored(&request, from),
             record: about_call(record, &request, asked.target),
             request,
+            capabilities,
             sink,
             gone: gone.clone(),
             slot,
@@ -281,6 +287,7 @@ impl Passage {
         }
         let result = response.result().unwrap_or("{}");
         if let Outcome::InputRequired(required) = Outcome::read(self.request.method(), result) {
+            self.check_declared(&required.questions)?;
             self.record_questions(&required.questions).await;
         }
         let changed = match self.request.method() {
@@ -292,6 +299,18 @@ impl Passage {
             None => response.with_id(id),
         };
         Ok(End::Response(200, Message::parse(&response)?))
+    }
+
+    /// Some servers ask whatever the client declared (2026-07-28 patterns/mrtr: they must not). The
+    /// client learns what it would have to declare.
+    fn check_declared(&self, questions: &[Wanted]) -> Result<(), Error> {
+        for wanted in questions {
+            let params = wanted.params.as_deref().unwrap_or("{}");
+            let question = Message::parse(&message::request("1", &wanted.method, params))?;
+            let allowed = self.capabilities.allow(&question);
+            allowed.map_err(|undeclared| Rejected::Capability(undeclared.required))?;
+        }
+        Ok(())
     }
 
     async fn record_questions(&self, questions: &[Wanted]) {

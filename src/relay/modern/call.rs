@@ -1,5 +1,5 @@
 //! Drives one call of a modern client at a legacy server: feeds the pure machine
-//! ([`parked::Call`]) and carries out what it decides, over all the requests that the call spans.
+//! ([`Call`]) and carries out what it decides, over all the requests that the call spans.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -69,7 +69,14 @@ impl Relay {
             let admission = shared.limiter.admit(server, principal)?;
             let message = message.clone();
             return self
-                .through(server, principal, message, from, admission)
+                .through(
+                    server,
+                    principal,
+                    message,
+                    from,
+                    request.capabilities,
+                    admission,
+                )
                 .await;
         }
         let config = &shared.config;
