@@ -154,8 +154,8 @@ impl Visit<'_> {
     /// Takes the members of a batch, where the session's version has batches. All are read, and the
     /// limits asked, before anything is done.
     async fn take_all(&self, bytes: &Bytes, accept: Accept) -> Result<Response, Error> {
-        // What sessions a modern client names means nothing.
-        if client_modern::names_modern(&self.headers) {
+        // With anything modern in it, what session is named means nothing (2026-07-28 basic: no batches).
+        if message::batch(bytes).is_ok_and(|all| all.iter().any(client_modern::is_modern)) {
             return Err(Error::Batch);
         }
         let session = self.session().map_err(|error| match error {
@@ -169,9 +169,6 @@ impl Visit<'_> {
         let mut requests = Vec::new();
         let mut others = Vec::new();
         for message in message::batch(bytes)? {
-            if client_modern::is_modern(&message) {
-                return Err(Error::Batch);
-            }
             match Posted::read(&message)? {
                 Posted::Initialize | Posted::Question => return Err(Error::Batch),
                 Posted::Request => {

@@ -212,6 +212,10 @@ impl Exchange {
             Ok(reply) => reply,
             Err(error) => return End::Failed(self.lost(&error)),
         };
+        if reply.what == Answered::SessionGone {
+            // Said at once, also when another request has learned it before: this one was not carried out.
+            return self.read(reply).await;
+        }
         if reply.what != Answered::Events {
             return tokio::select! {
                 end = self.read(reply) => end,

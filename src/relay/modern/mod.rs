@@ -21,13 +21,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName};
-use tokio::sync::mpsc::channel;
+use tokio::sync::mpsc::{Receiver, channel};
 
 use self::call::Driver;
 use self::outlet::Outlet;
 use self::pool::{Key, Pooled};
 use self::seal::CallId;
-use super::{Answer, Relay, Shared};
+use super::{Answer, Item, Relay, Shared};
 use crate::auth::Principal;
 use crate::config::{Profile, Server, ServerName, SessionScope};
 use crate::error::Error;
@@ -163,26 +163,23 @@ impl Visit<'_> {
 
     /// A request whose server may ask something in its midst.
     async fn call(&self) -> Result<Answer, Error> {
-        let admission = self.admit()?;
-        let pooled = self.prepared().await?;
-        if !is_offered(self.message.method(), &pooled) {
-            return Err(Rejected::Method.into());
+        let (id, inner) = (CallId::random()?, inner_id());
+        let (pooled, request, pipe) = match self.begin(&inner).await {
+            // It ended in between, so nothing was sent.
+            Err(Error::UnknownSession) => self.begin(&inner).await,
+            begun => begun,
         }
-        let id = CallId::random()?;
-        let inner = inner_id();
-        let request = self.for_server(&inner, &pooled)?;
+        .map_err(|error| match error {
+            // Of the gateway's session the client knows nothing.
+            Error::UnknownSession => Error::SessionEnded,
+            other => other,
+        })?;
         let (outlet, answer) = Outlet::new(
             self.message.id().unwrap_or("null"),
             self.request.token,
             self.request.level,
         );
         let (retries, desk) = channel(1);
-        let begun = call::begin(&pooled.session, request.clone(), admission).await;
-        let items = begun.map_err(|error| match error {
-            // Of the gateway's session the client knows nothing.
-            Error::UnknownSession => Error::SessionEnded,
-            other => other,
-        })?;
         let driver = Driver {
             id,
             call: Call::new(self.limits(), self.request.capabilities),
@@ -195,7 +192,7 @@ impl Visit<'_> {
             method: self.message.method().to_owned(),
             request: self.fingerprint(),
             bound: seal::bound_to(self.server, self.principal),
-            pipe: items,
+            pipe,
             retries: desk,
             outlet: Some(outlet),
             single: self.is_single(),
@@ -204,6 +201,18 @@ impl Visit<'_> {
         self.shared.lot.open(id, retries);
         self.shared.calls.spawn(driver.run());
         answer.await.unwrap_or(Err(Error::SessionEnded))
+    }
+
+    /// Sends a call to the server: in which session, what, and where its messages come from.
+    async fn begin(&self, inner: &str) -> Result<(Pooled, Message, Receiver<Item>), Error> {
+        let admission = self.admit()?;
+        let pooled = self.prepared().await?;
+        if !is_offered(self.message.method(), &pooled) {
+            return Err(Rejected::Method.into());
+        }
+        let request = self.for_server(inner, &pooled)?;
+        let pipe = call::begin(&pooled.session, request.clone(), admission).await?;
+        Ok((pooled, request, pipe))
     }
 
     fn admit(&self) -> Result<Admission, Error> {
@@ -227,9 +236,13 @@ impl Visit<'_> {
     /// carried out, and goes to a new one once.
     async fn pass(&self) -> Result<Answer, Error> {
         match self.pass_once().await {
-            Err(Error::Forgotten) => self.pass_once().await,
+            Err(Error::Forgotten | Error::UnknownSession) => self.pass_once().await,
             other => other,
         }
+        .map_err(|error| match error {
+            Error::UnknownSession => Error::SessionEnded,
+            other => other,
+        })
     }
 
     async fn pass_once(&self) -> Result<Answer, Error> {

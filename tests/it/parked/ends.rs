@@ -198,6 +198,22 @@ async fn a_forgotten_session_is_opened_anew() {
     }
 }
 
+/// Many calls come at once after the server has forgotten: none was carried out, all are, once.
+#[tokio::test]
+async fn a_forgotten_session_and_many_calls_at_once() {
+    let (server, _gateway, client) = modern().await;
+    for _ in 0..5 {
+        client.works().await;
+        server.forget();
+        let going: Vec<_> = (0..8)
+            .map(|id| client.call(&id.to_string(), "echo", r#"{"x":1}"#).start())
+            .collect();
+        for going in going {
+            assert_eq!(json::text_of(&going.await.unwrap().next().await), "1");
+        }
+    }
+}
+
 /// A request that also wants logs comes to the new session as well, and gets them.
 #[tokio::test]
 async fn a_forgotten_session_with_a_log_level() {
