@@ -27,6 +27,9 @@ use crate::protocol::server_legacy::Answered as Head;
 use crate::protocol::session::{LegId, NotAsked, Question, QuestionId};
 use crate::telemetry::audit::{self, Action, Outcome, Record};
 
+/// What a server is told that asks in no call of a modern client.
+const NO_CALL: &str = "no request that could be answered with a question is in progress";
+
 /// What an open question holds beside its entry in the book.
 pub(super) struct Pending {
     asker: Asker,
@@ -96,8 +99,9 @@ impl LiveSession {
         }
         if self.face() == Face::Modern && self.state().streams.route(cause, Face::Modern).is_none()
         {
-            let text = "no request that could be answered with a question is in progress";
-            return self.refuse(question, &asker, -32602, "no_call", text).await;
+            return self
+                .refuse(question, &asker, -32602, "no_call", NO_CALL)
+                .await;
         }
         let Some(place) = self.shared.limiter.question(self.principal()) else {
             return self
@@ -166,6 +170,10 @@ impl LiveSession {
         }
         self.deliver(cause, Item::Question(id, question.with_id(&id.to_string())))
             .await;
+        if self.face() == Face::Modern && self.state().streams.drop_question(id) {
+            // The call ended in this moment. No other request of the client is the right one.
+            self.settle(id, Settlement::Refused(-32602, NO_CALL)).await;
+        }
     }
 
     /// Remembers that a call of a modern client failed for want of a capability, if it fails.

@@ -112,6 +112,12 @@ impl Driver {
             };
             self.carry_out(outputs).await;
         }
+        // A question that was on its way meanwhile wants its answer, too.
+        self.pipe.close();
+        while let Some(item) = self.pipe.recv().await {
+            let outputs = self.take(item);
+            self.carry_out(outputs).await;
+        }
         let over = match (self.call.state(), away) {
             (State::Delivered, _) | (_, false) => Over::Consumed,
             (_, true) => Over::Expired,
