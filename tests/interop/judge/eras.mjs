@@ -8,6 +8,7 @@
 // Cells that need a gateway which reaches modern servers say `todo` with MODERN_SERVERS=0; they count as nothing.
 import { randomBytes } from 'node:crypto';
 import { MODERN_SERVERS, PYTHON, PYTHON_MODERN, HERE, RUN, run, startGateway, startServer, stopAll } from './processes.mjs';
+import { judgeRecords } from './records.mjs';
 
 const binary = process.env.CONTRAFLOW_BIN;
 const mode = process.env.MODE ?? (binary ? 'both' : 'direct');
@@ -46,6 +47,11 @@ async function cell(way, client, server, endpoint, upstream) {
   console.log(`FAIL  ${title}: the client ended without a count`);
 }
 
+function check(name, good) {
+  total[good ? 'passed' : 'failed'] += 1;
+  console.log(`${good ? 'ok   ' : 'FAIL '} ${name}`);
+}
+
 /** Every client with every server that `fits`, and is asked for. */
 function* cells(fits) {
   for (const client of Object.keys(CLIENTS)) {
@@ -79,6 +85,7 @@ try {
       }
       await cell('gateway', client, server, endpoint[CLIENTS[client].era](server), urls[server]);
     }
+    await judgeRecords(binary, check, [keys.ada, keys.bob, 'a long story']);
   }
 } catch (error) {
   total.failed += 1;
