@@ -16,6 +16,7 @@ use crate::protocol::server_legacy::Answered;
 use crate::protocol::server_modern::{headers, own_request};
 use crate::upstream::client::ClientError;
 use crate::upstream::http::{HttpServer, Reply, StreamError};
+use crate::upstream::trouble::Trouble;
 
 /// The beginning of an answer.
 pub(super) enum Head {
@@ -53,16 +54,19 @@ pub(super) async fn send(
         Err(ClientError::Connect(_)) => server.ask(headers, body).await,
         other => other,
     };
-    let reply = reply.inspect_err(
-        |error| tracing::warn!(server = %server.name(), %error, "no answer from the server"),
-    )?;
+    let reply = reply.inspect_err(|error| server.troubles().tell(&Trouble::Lost(error)))?;
     if reply.what == Answered::Events {
         return Ok(Head::Stream(Box::new(Stream {
             id: id.to_owned(),
             reading: Reading::new(reply),
         })));
     }
-    whole(reply, id).await
+    let told = reply.head();
+    let whole = whole(reply, id).await;
+    if whole.is_err() {
+        server.troubles().tell(&Trouble::Answered(&told));
+    }
+    whole
 }
 
 async fn whole(reply: Reply, id: &str) -> Result<Head, Error> {

@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 
 use super::client::ClientError;
 use super::http::{HttpServer, Reply};
+use super::trouble::Trouble;
 use crate::config::ServerEra;
 use crate::error::Error;
 use crate::protocol::era::{Era, Knowledge, Verdict, judge};
@@ -154,16 +155,22 @@ impl HttpServer {
         let (verdict, error) = match asked {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => {
+                self.troubles().tell(&Trouble::Lost(&error));
                 let reached = !matches!(error, ClientError::Connect(_));
                 (Verdict::Unclear, Some((error.into(), reached)))
             }
-            Err(_) => (Verdict::Unclear, Some((Error::Slow(PATIENCE), true))),
+            Err(_) => {
+                self.troubles().tell(&Trouble::Slow(PATIENCE));
+                (Verdict::Unclear, Some((Error::Slow(PATIENCE), true)))
+            }
         };
         let mut chance = [128];
         let _steady = aws_lc_rs::rand::fill(&mut chance);
         let [chance] = chance;
         let era = self.eras().knowledge.lock().learn(now(), &verdict, chance);
-        tracing::info!(server = %self.name(), ?era, clear = error.is_none(), "probed the era of the server");
+        if let Some(era) = era.filter(|_| error.is_none()) {
+            tracing::info!(server = %self.name(), ?era, "found out which era the server speaks");
+        }
         era.ok_or_else(|| {
             let (error, reached) = error.unwrap_or((Error::Unreachable, true));
             NoVerdict { error, reached }
@@ -187,8 +194,12 @@ impl HttpServer {
             other => other?,
         };
         let (status, what, retry) = (reply.status.as_u16(), reply.what, reply.retry_after());
+        let head = reply.head();
         let response = response(reply, &id).await;
         let verdict = judge(status, response.as_ref());
+        if verdict == Verdict::Unclear {
+            self.troubles().tell(&Trouble::Answered(&head));
+        }
         let error = (verdict == Verdict::Unclear).then(|| (trouble(what, status, retry), true));
         Ok((verdict, error))
     }

@@ -78,7 +78,7 @@ async fn every_trouble_of_a_server() {
         assert!(reply.json().await["error"].is_object(), "{name}");
     }
     let line = async |name: &str| {
-        let place = format!("server={name}");
+        let place = format!("server={name} at=");
         gateway.says(&place).await;
         let output = gateway.output();
         let line = output.lines().find(|line| line.contains(&place)).unwrap();
