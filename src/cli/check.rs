@@ -8,15 +8,48 @@ use std::{env, fmt};
 
 use crate::auth::is_key_set;
 use crate::config::{Access, Config, Environment};
+use crate::relay::probe;
 
 /// Checks the file with the environment of this process, and prints one line, or one for each
-/// problem. The exit code is 1 when there are problems.
-pub fn run(path: &Path) -> ExitCode {
+/// problem; with `asking` then one for each server, which is asked what it speaks. The exit code is 1
+/// when there are problems, or a server does not answer.
+pub fn run(path: &Path, asking: bool) -> ExitCode {
     // A reader that went away, as in `check | head -1`, is no reason to panic.
-    match report(path, &|name| env::var(name).ok(), &mut io::stdout().lock()) {
+    let mut out = io::stdout().lock();
+    let environment: Environment<'_> = &|name| env::var(name).ok();
+    match report(path, environment, &mut out) {
+        Ok(true) if asking => match ask(path, environment, &mut out) {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) | Err(_) => ExitCode::FAILURE,
+        },
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) | Err(_) => ExitCode::FAILURE,
     }
+}
+
+/// Asks every server what it speaks, and writes a line about each; gives whether all answered.
+fn ask(path: &Path, environment: Environment<'_>, out: &mut impl Write) -> io::Result<bool> {
+    let Ok(config) = Config::load(path, environment, &is_key_set) else {
+        return Ok(false);
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let mut good = true;
+    for (name, server) in &config.servers {
+        match runtime.block_on(probe(server, &config)) {
+            Ok(found) => {
+                let (versions, capabilities) =
+                    (found.versions.join(" "), found.capabilities.join(" "));
+                writeln!(out, "{name}: {}, {versions}; {capabilities}", found.era)?;
+            }
+            Err(error) => {
+                good = false;
+                writeln!(out, "{name}: {error}")?;
+            }
+        }
+    }
+    Ok(good)
 }
 
 /// Writes what there is to say about a file, and gives whether it can be served.

@@ -50,6 +50,9 @@ enum Command {
         /// The configuration to read.
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
+        /// Also ask every server what it speaks: its era, versions and capabilities.
+        #[arg(long)]
+        probe: bool,
     },
     /// Work with audit logs.
     #[command(subcommand)]
@@ -96,7 +99,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match command {
         Command::Serve { config } => serve::run(&config),
         Command::Demo(options) => demo::run(&options),
-        Command::Check { config } => check::run(&config),
+        Command::Check { config, probe } => check::run(&config, probe),
         Command::Audit(AuditCommand::Verify { newest, files }) => {
             audit::verify(&files, newest.as_ref())
         }
@@ -126,6 +129,7 @@ mod tests {
         for line in [
             "contraflow serve --config gateway.yaml",
             "contraflow check --config gateway.yaml",
+            "contraflow check --config gateway.yaml --probe",
             "contraflow audit verify audit.jsonl older.jsonl",
             "contraflow demo",
             "contraflow demo --port 9000 --once",

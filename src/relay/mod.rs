@@ -29,6 +29,7 @@ mod local;
 mod modern;
 mod open;
 mod pipe;
+mod probe;
 mod question;
 mod rpc;
 mod session;
@@ -53,6 +54,7 @@ use tokio_util::task::TaskTracker;
 
 pub use self::deliver::Item;
 pub use self::pipe::EventPipe;
+pub use self::probe::{Found, probe};
 pub use self::session::{LiveSession, SessionId};
 pub use self::teardown::Ending;
 use self::tools::Catalogue;

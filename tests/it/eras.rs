@@ -1,5 +1,6 @@
 //! Which era a server speaks is found out, kept, and found out again when it was wrong.
 
+use crate::support::gateway::run;
 use crate::support::{Client, EVERYTHING, Server, Setup, json};
 
 async fn modern() -> Server {
@@ -85,4 +86,46 @@ async fn f44_a_downgraded_server_is_noticed() {
     held.respond(400, "application/json", &refusal);
     assert_eq!(call.await.unwrap().status, 404);
     client.open(EVERYTHING).await.works().await;
+}
+
+/// `check --probe` tells each server's era, versions and capabilities as found, leaves no session behind,
+/// and fails when a server does not answer.
+#[tokio::test]
+async fn check_probes_every_server() {
+    let (old, new) = (Server::start().await, modern().await);
+    let setup = Setup::new()
+        .server("new", &new)
+        .server("old", &old)
+        .server_at("down", "http://127.0.0.1:9/mcp", "");
+    let config = setup.write();
+    let output = run(&["check", "--config", config.to_str().unwrap(), "--probe"]).await;
+    let said = String::from_utf8(output.stdout).unwrap();
+    let line = |name: &str| {
+        let line = said
+            .lines()
+            .find(|line| line.starts_with(&format!("{name}: ")));
+        line.unwrap_or_else(|| panic!("{name} in {said}"))
+            .to_owned()
+    };
+    assert!(
+        line("old").starts_with("old: legacy, 2025-11-25; "),
+        "{said}"
+    );
+    assert!(
+        line("new").starts_with("new: modern, 2026-07-28; "),
+        "{said}"
+    );
+    assert!(
+        line("old").contains("tools") && line("new").contains("tools"),
+        "{said}"
+    );
+    assert_eq!(line("down"), "down: the server is not reachable");
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        old.seen()
+            .iter()
+            .filter(|seen| seen.http == "DELETE")
+            .count(),
+        1
+    );
 }

@@ -56,6 +56,8 @@ pub(super) struct Driver {
     pub(super) sent: Message,
     /// Whether it may be sent to a new session, should the server have forgotten this one.
     pub(super) fresh: bool,
+    /// Whether the client was ever given a state.
+    pub(super) sealed: bool,
     /// Whether the server has it.
     pub(super) in_flight: bool,
     /// Addresses that the person has to visit before the call is made again.
@@ -127,7 +129,13 @@ impl Driver {
             .state()
             .needs
             .remove(self.inner.as_str());
-        self.pooled.session.shared.lot.close(self.id, over, now());
+        let lot = &self.pooled.session.shared.lot;
+        if self.sealed {
+            lot.close(self.id, over, now());
+        } else {
+            // Nobody has a state that names it.
+            lot.forget(self.id);
+        }
     }
 
     /// Whether the client was sent away.
@@ -327,6 +335,7 @@ impl Driver {
             }
             None => result,
         };
+        self.sealed = true;
         let response = message::result(&outlet.id, &result);
         outlet.finish(200, response).await;
     }

@@ -46,6 +46,11 @@ impl Lot {
         self.0.insert(id, Place::Over(over, now));
     }
 
+    /// A call has ended that nobody can come back to.
+    pub(super) fn forget(&self, id: CallId) {
+        self.0.remove(&id);
+    }
+
     /// Where retries of a call go.
     ///
     /// # Errors
