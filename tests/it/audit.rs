@@ -223,6 +223,45 @@ async fn every_change_is_found() {
     assert_ne!(verify(&absent).await.0, Some(0));
 }
 
+/// A log that was cut at its end is a shorter log. Whoever kept the newest hash sees that it is gone.
+#[tokio::test]
+async fn a_cut_end_is_found_with_the_newest_hash() {
+    let (_server, mut gateway, session) = triple().await;
+    session.works().await;
+    gateway.terminate().await;
+    gateway.exit().await;
+    let file = gateway.audit_file();
+    let (_, said) = verify(&file).await;
+    let (_, newest) = said.trim_end().rsplit_once("newest hash ").unwrap();
+    assert_eq!(gateway.audit().last().unwrap()["hash"], newest);
+    let kept = async || {
+        let arguments = [
+            "audit",
+            "verify",
+            "--newest",
+            newest,
+            file.to_str().unwrap(),
+        ];
+        let output = run(&arguments).await;
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        (output.status.code(), said)
+    };
+    assert_eq!(kept().await.0, Some(0));
+
+    let text = std::fs::read_to_string(&file).unwrap();
+    let (without, _) = text.trim_end().rsplit_once('\n').unwrap();
+    std::fs::write(&file, format!("{without}\n")).unwrap();
+    assert_eq!(verify(&file).await.0, Some(0), "the chain alone can't tell");
+    let (code, said) = kept().await;
+    assert_eq!(code, Some(1));
+    assert!(said.contains("the end was cut"), "{said}");
+
+    std::fs::write(&file, "").unwrap();
+    let (code, said) = verify(&file).await;
+    assert_eq!(code, Some(1));
+    assert!(said.contains("no records"), "{said}");
+}
+
 /// The chain goes on after a restart, and after a crash.
 #[tokio::test]
 async fn the_chain_goes_on() {

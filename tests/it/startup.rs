@@ -100,6 +100,20 @@ async fn the_world_needs_auth() {
         "auth: {{ api_keys: [ {{ name: ci, sha256: \"{}\" }} ] }}",
         sha256("k")
     );
+    for access in ["auth: open", keys.as_str()] {
+        let listen = "listen: 0.0.0.0:0";
+        let yaml = format!("{listen}\n{access}");
+        let output = Setup::new()
+            .server("alpha", &server)
+            .yaml(&yaml)
+            .refused()
+            .await;
+        assert!(
+            said_of(&output).contains("add `public_url: https://mcp.example.com`"),
+            "{}",
+            said_of(&output)
+        );
+    }
     for (listen, access) in [("0.0.0.0:0", "auth: open"), ("0.0.0.0:0", keys.as_str())] {
         let yaml = format!("listen: {listen}\npublic_url: http://127.0.0.1\n{access}");
         let gateway = Setup::new()
@@ -135,10 +149,112 @@ async fn a_port_in_use() {
         .refused()
         .await;
     assert!(!output.status.success());
+    let expected = format!(
+        "contraflow: {address} is in use by another program: choose another address or port with `listen`"
+    );
+    assert!(said_of(&output).contains(&expected), "{}", said_of(&output));
+}
+
+/// Files that the configuration names are looked at by `check`, and `serve` doesn't start without them.
+#[tokio::test]
+async fn files_that_are_not_there() {
+    let yaml = "servers:\n  a: { url: http://127.0.0.1:1/mcp }\nauth: { issuers: [ { issuer: https://a, jwks_file: /nowhere/keys.json } ] }\naudit: { file: /nowhere/audit.jsonl }\n";
+    let (code, checked) = check(yaml).await;
+    let served = Setup::new().no_audit().yaml(yaml).refused().await;
+    assert_eq!((code, served.status.code()), (Some(1), Some(1)));
+    for said in [checked, said_of(&served)] {
+        assert!(
+            said.contains("`/nowhere/keys.json` can't be read: No such file"),
+            "{said}"
+        );
+        assert!(
+            said.contains("the folder /nowhere doesn't exist; create it or change audit.file"),
+            "{said}"
+        );
+    }
+}
+
+/// A cause is said once.
+#[tokio::test]
+async fn an_audit_log_that_can_not_be_opened() {
+    let setup = Setup::new().no_audit();
+    let folder = setup.folder().display().to_string();
+    let output = setup
+        .yaml(&format!(
+            "servers:\n  a: {{ url: http://127.0.0.1:1/mcp }}\naudit: {{ file: \"{folder}\" }}"
+        ))
+        .refused()
+        .await;
+    let said = said_of(&output);
     assert!(
-        said_of(&output).contains(&address.to_string()),
+        said.contains(&format!("the audit log can't be used: {folder}: ")),
+        "{said}"
+    );
+    assert_eq!(said.matches("os error").count(), 1, "{said}");
+}
+
+/// The first lines of the log say where clients find what, and what is probably not meant.
+#[tokio::test]
+async fn what_is_served_is_said() {
+    let (alpha, beta) = (Server::start().await, Server::start().await);
+    let gateway = Setup::new()
+        .server("alpha", &alpha)
+        .server("beta", &beta)
+        .yaml("public_url: https://gw.example.test/mcp")
+        .start()
+        .await;
+    for line in [
+        "serving https://gw.example.test/mcp/mcp/alpha",
+        "serving https://gw.example.test/mcp/mcp/beta",
+        &format!("audit log {}", gateway.audit_file().display()),
+        "public_url ends in /mcp, so clients connect to https://gw.example.test/mcp/mcp/alpha",
+    ] {
+        gateway.says(line).await;
+    }
+    let (code, said) = check("servers:\n  old: { url: \"http://127.0.0.1:1/sse\" }\n").await;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        said.contains("warning: servers.old.url ends in /sse"),
+        "{said}"
+    );
+}
+
+/// A slip in the format of the log is told, not taken for the default.
+#[tokio::test]
+async fn the_format_of_the_log() {
+    let server = Server::start().await;
+    let setup = || Setup::new().server("alpha", &server);
+    let output = setup().env("CONTRAFLOW_LOG_FORMAT", "jsno").refused().await;
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        said_of(&output).contains("CONTRAFLOW_LOG_FORMAT is \"jsno\": write `text` or `json`"),
         "{}",
         said_of(&output)
+    );
+    let gateway = setup().env("CONTRAFLOW_LOG_FORMAT", "json").start().await;
+    gateway.says("audit log").await;
+    let output = gateway.output();
+    let first: serde_json::Value = serde_json::from_str(output.lines().next().unwrap()).unwrap();
+    assert!(first["level"].is_string(), "{first}");
+}
+
+/// Whoever asks for what is not there learns what they asked for.
+#[tokio::test]
+async fn what_is_not_there_is_named() {
+    let (_server, gateway) = crate::support::pair().await;
+    let mut unknown = Client::new(&gateway, "alphas").post("{}").await;
+    assert_eq!(unknown.status, 404);
+    assert_eq!(
+        unknown.json().await["error"]["message"],
+        "there is no server \"alphas\""
+    );
+    let mut nowhere = Client::at(&format!("{}/alpha?key=hidden", gateway.url))
+        .post("{}")
+        .await;
+    assert_eq!(nowhere.status, 404);
+    assert_eq!(
+        nowhere.json().await["error"]["message"],
+        "there is nothing at \"/alpha\"; MCP endpoints are at /mcp/<server>"
     );
 }
 
