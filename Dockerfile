@@ -5,7 +5,7 @@
 #   docker run --read-only -p 127.0.0.1:8080:8080 \
 #     -v ./gateway.yaml:/etc/contraflow/gateway.yaml:ro -v contraflow-audit:/var/lib/contraflow contraflow
 #
-# In a container the gateway must listen on 0.0.0.0, and then it wants `auth` in its configuration;
+# In a container the gateway must listen on 0.0.0.0, and then its configuration needs `auth` and `public_url`;
 # deploy/compose.yaml is a complete example.
 
 FROM rust:1.95-alpine AS build

@@ -62,6 +62,11 @@ impl Reading {
         }
     }
 
+    /// Where the operator is told what the server does instead of answering.
+    pub(super) fn troubles(&self) -> &Troubles {
+        &self.troubles
+    }
+
     /// The next one; `None` at the end of the stream. Dropping the future loses nothing.
     pub(super) async fn next(&mut self) -> Result<Option<Inbound>, StreamError> {
         loop {

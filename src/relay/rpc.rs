@@ -121,14 +121,19 @@ impl Stream {
                         return Ok(Next::Response(message));
                     }
                     // A modern server sends no requests (2026-07-28 streamable-http).
-                    _ => {
-                        tracing::warn!("a modern server sent what does not belong there");
-                    }
+                    _ => self.reading.troubles().tell(&Trouble::Unreadable),
                 },
                 Ok(Some(Inbound::Unreadable(_))) => {}
-                Ok(None) | Err(StreamError::Broken(_)) => return Err(Error::Broken),
-                Err(StreamError::TooLarge(_)) => {
-                    return misbehaved("sent a message that is too large");
+                Ok(None) => {
+                    self.reading.troubles().tell(&Trouble::Cut);
+                    return Err(Error::Broken);
+                }
+                Err(error) => {
+                    self.reading.troubles().tell(&Trouble::Broke(&error));
+                    return match error {
+                        StreamError::Broken(_) => Err(Error::Broken),
+                        StreamError::TooLarge(_) => misbehaved("sent a message that is too large"),
+                    };
                 }
             }
         }

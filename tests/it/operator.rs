@@ -2,11 +2,30 @@
 //! turned away for a reason that only they can mend.
 
 use crate::support::client::initialize;
-use crate::support::{Client, NOTHING, Server, Setup, json, pair};
+use crate::support::modern::Modern;
+use crate::support::{Client, Gateway, NOTHING, Reply, Server, Setup, json, pair};
 
 /// A server that can't be had is told with its name, what it did, and the whole chain of causes.
 #[tokio::test]
 async fn every_trouble_of_a_server() {
+    troubles(async |gateway, name| {
+        let client = Client::new(gateway, name);
+        client.post(initialize("2025-11-25", NOTHING)).await
+    })
+    .await;
+}
+
+/// The same where a modern client asks.
+#[tokio::test]
+async fn every_trouble_that_a_modern_client_meets() {
+    troubles(async |gateway, name| {
+        let client = Modern::new(gateway, name);
+        client.request("1", "tools/list", "{}").send().await
+    })
+    .await;
+}
+
+async fn troubles(ask: impl AsyncFn(&Gateway, &str) -> Reply) {
     let page = async |status: u16, media: &'static str, body: &'static str| {
         Server::with(|habits| habits.always = Some((status, media, body))).await
     };
@@ -72,9 +91,7 @@ async fn every_trouble_of_a_server() {
         .into_iter()
         .chain(table.map(|row| row.0))
     {
-        let mut reply = Client::new(&gateway, name)
-            .post(initialize("2025-11-25", NOTHING))
-            .await;
+        let mut reply = ask(&gateway, name).await;
         assert!(reply.json().await["error"].is_object(), "{name}");
     }
     let line = async |name: &str| {
@@ -100,6 +117,33 @@ async fn every_trouble_of_a_server() {
         assert!(said.contains(expected), "{name}: {said}");
     }
     assert!(!gateway.output().contains("hidden"), "{}", gateway.output());
+}
+
+/// Modern servers are servers, too.
+#[tokio::test]
+async fn the_trouble_of_a_modern_server() {
+    let server = Server::with(|habits| habits.modern = true).await;
+    let gateway = Setup::new().server("alpha", &server).start().await;
+    let call = Modern::new(&gateway, "alpha")
+        .call("1", "fail", "{}")
+        .start();
+    server
+        .called("fail")
+        .await
+        .respond(401, "text/plain", "hidden-body");
+    call.await.unwrap().next().await;
+    gateway
+        .says("HTTP 401 Unauthorized, text/plain; see servers.alpha.headers server=alpha")
+        .await;
+    let server = Server::with(|habits| habits.modern = true).await;
+    let gateway = Setup::new().server("beta", &server).start().await;
+    let call = Modern::new(&gateway, "beta").call("1", "cut", "{}").start();
+    drop(server.called("cut").await.stream());
+    call.await.unwrap().next().await;
+    gateway
+        .says("no answer from the server: its stream ended before the answer server=beta")
+        .await;
+    assert!(!gateway.output().contains("hidden"));
 }
 
 /// However often a server fails, its lines are few, and they count those left out.
