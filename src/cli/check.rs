@@ -152,7 +152,7 @@ mod tests {
             .map(|line| line.strip_prefix(&name).unwrap().split(' ').next().unwrap())
             .collect();
         assert_eq!(places, [":1:10:", ":2:17:"]);
-        assert_eq!(run(&path), ExitCode::FAILURE);
+        assert_eq!(run(&path, false), ExitCode::FAILURE);
     }
 
     #[test]

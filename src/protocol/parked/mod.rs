@@ -181,6 +181,11 @@ impl Call {
         self.state
     }
 
+    /// Whether a client was ever sent away.
+    pub fn has_asked(&self) -> bool {
+        self.round > 0
+    }
+
     /// What the client of the latest request can be asked.
     pub fn capabilities(&self) -> ClientCapabilities {
         self.capabilities

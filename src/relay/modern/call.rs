@@ -56,8 +56,6 @@ pub(super) struct Driver {
     pub(super) sent: Message,
     /// Whether it may be sent to a new session, should the server have forgotten this one.
     pub(super) fresh: bool,
-    /// Whether the client was ever given a state.
-    pub(super) sealed: bool,
     /// Whether the server has it.
     pub(super) in_flight: bool,
     /// Addresses that the person has to visit before the call is made again.
@@ -130,7 +128,7 @@ impl Driver {
             .needs
             .remove(self.inner.as_str());
         let lot = &self.pooled.session.shared.lot;
-        if self.sealed {
+        if self.call.has_asked() {
             lot.close(self.id, over, now());
         } else {
             // Nobody has a state that names it.
@@ -335,7 +333,6 @@ impl Driver {
             }
             None => result,
         };
-        self.sealed = true;
         let response = message::result(&outlet.id, &result);
         outlet.finish(200, response).await;
     }

@@ -187,7 +187,6 @@ impl Visit<'_> {
             inner,
             sent: request,
             fresh: true,
-            sealed: false,
             in_flight: true,
             replay: None,
             method: self.message.method().to_owned(),
