@@ -53,7 +53,7 @@ step "format" one cargo fmt --check
 step "lints" one cargo clippy --locked --all-targets --quiet -- -D warnings
 step "documentation" one env RUSTDOCFLAGS="-D warnings" cargo doc --locked --quiet --no-deps --document-private-items
 step "cargo test" rust cargo test --locked --quiet --no-fail-fast
-step "tools" one eval 'tool deny 0.20.2 && tool machete 0.9.1'
+step "tools" one eval 'tool deny 0.20.2 && tool machete 0.9.1 && cargo fetch --locked --quiet'
 step "dependency rules" one cargo deny --offline --locked check bans licenses sources
 step "unused dependencies" one cargo machete
 
