@@ -3,8 +3,9 @@
 //! The middle is a [`session::Session`]: calls of one client in flight at one server, and the
 //! questions that the server asks meanwhile. Where the two sides are of different eras, a machine holds
 //! a call together: [`parked`] and [`replay`] for a modern client at a legacy server, [`rounds`] for the
-//! opposite. The
-//! faces around read and write one wire each: [`client_legacy`] and [`server_legacy`] that of
+//! opposite.
+//!
+//! The faces around read and write one wire each: [`client_legacy`] and [`server_legacy`] that of
 //! 2025-03-26 … 2025-11-25, [`client_modern`] and [`server_modern`] that of 2026-07-28. A client-side
 //! face never sees a server-side one; what is said on one wire is put into the words of the other by
 //! [`convert`] and [`to_legacy`].
