@@ -151,7 +151,7 @@ impl From<ReadError> for Error {
 }
 
 impl Error {
-    /// A short word for logs, metrics and `data.reason`.
+    /// A short word for logs, the audit log and `data.reason`.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Host(_) => "host_not_allowed",

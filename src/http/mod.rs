@@ -96,7 +96,7 @@ impl Front {
             .route("/mcp/{server}", any(mcp::handle))
             .route("/mcp/{server}/", any(mcp::handle))
             .route(
-                "/.well-known/oauth-protected-resource/{*path}",
+                &format!("{}/{{*path}}", metadata::WELL_KNOWN),
                 any(describe),
             )
             .route("/healthz", get(healthy))

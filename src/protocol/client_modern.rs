@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::capability::ClientCapabilities;
 use super::edit::{Edit, edit};
-use super::message::{Kind, Malformed, Message};
+use super::message::{Malformed, Message};
 use super::mirror::{self, METHOD_HEADER, NAME_HEADER};
 use super::object::{is_object, members, text};
 use super::version::{SESSION_HEADER, VERSION_HEADER};
@@ -135,9 +135,10 @@ impl<'a> Request<'a> {
     /// # Errors
     /// What the client has to be told, in the order in which the revision checks.
     pub fn read(message: &'a Message, headers: &HeaderMap) -> Result<Self, ReadError> {
+        let member = mirror::named_by(message.method());
         let names = [
             "_meta",
-            target_member(message.method()),
+            member.unwrap_or("name"),
             "arguments",
             "inputResponses",
             "requestState",
@@ -166,8 +167,8 @@ impl<'a> Request<'a> {
             return Err(Rejected::Version(version.into_owned()).into());
         }
         check_header(headers, &METHOD_HEADER, message.method())?;
-        let target = target.filter(|_| has_name(message.method())).and_then(text);
-        if has_name(message.method()) {
+        let target = target.filter(|_| member.is_some()).and_then(text);
+        if member.is_some() {
             let target = target
                 .as_deref()
                 .ok_or(Rejected::Params("the name or uri is missing"))?;
@@ -303,26 +304,6 @@ pub fn to_legacy(params: &str, token: Option<&str>) -> Option<String> {
     )
 }
 
-fn target_member(method: &str) -> &'static str {
-    match method {
-        "resources/read" => "uri",
-        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
-        _ => "name",
-    }
-}
-
-fn has_name(method: &str) -> bool {
-    matches!(
-        method,
-        "tools/call"
-            | "prompts/get"
-            | "resources/read"
-            | "tasks/get"
-            | "tasks/update"
-            | "tasks/cancel"
-    )
-}
-
 fn check_header(headers: &HeaderMap, name: &HeaderName, body: &str) -> Result<(), Rejected> {
     let mismatch = |what: &str| Err(Rejected::Header(format!("the {name} header {what}")));
     let mut values = headers.get_all(name).iter();
@@ -340,11 +321,6 @@ fn check_header(headers: &HeaderMap, name: &HeaderName, body: &str) -> Result<()
 fn text_of(value: &HeaderValue) -> Option<Cow<'_, str>> {
     let value = std::str::from_utf8(value.as_bytes().trim_ascii()).ok()?;
     mirror::decode(value).ok()
-}
-
-/// Whether a posted message can come from a modern client at all: requests and notifications.
-pub fn is_sendable(message: &Message) -> bool {
-    matches!(message.kind(), Kind::Request | Kind::Notification)
 }
 
 #[cfg(test)]

@@ -66,7 +66,8 @@ pub fn is_loud_enough(level: Option<Level>, wanted: Option<Level>) -> bool {
     matches!((level, wanted), (Some(level), Some(wanted)) if level >= wanted)
 }
 
-fn keep<'a>(object: &'a str, name: &str) -> Edit<'a> {
+/// Sets a member to what it is already, or leaves it out.
+pub(super) fn keep<'a>(object: &'a str, name: &str) -> Edit<'a> {
     match members(object, [name]) {
         Ok([Some(value)]) => Edit::Set(value),
         _ => Edit::Remove,

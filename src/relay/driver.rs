@@ -16,7 +16,7 @@ use super::deliver::Item;
 use super::exchange::{End, Exchange, misbehaved};
 use super::lease::Modern;
 use super::now;
-use super::question::{Asker, Driver as Place};
+use super::pending::{Asker, Driver as Place};
 use super::rpc::{self, Head, Next};
 use super::session::LiveSession;
 use super::sink::Sink;

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 use super::inbound::{self, Inbound, Reading};
 use super::lease::Lease;
-use super::question::Asker;
+use super::pending::Asker;
 use super::session::LiveSession;
 use super::sink::Sink;
 use super::{Answer, now, today};

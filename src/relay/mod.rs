@@ -8,7 +8,7 @@
 //! rounds, and [`subscriptions`] listens for changes. A question of either is judged by the pure
 //! [`Session`](crate::protocol::session::Session), which is locked for the moment of the decision and
 //! never across a wait; one that it books is carried out in [`question`], and its answer goes back to
-//! its [`Asker`](question::Asker).
+//! its [`Asker`](pending::Asker).
 //!
 //! A modern client holds nothing. Its requests go [`through`] to a modern server; what it takes to ask
 //! it in the midst of a legacy server's call is in [`modern`].
@@ -28,6 +28,7 @@ mod lease;
 mod local;
 mod modern;
 mod open;
+mod pending;
 mod pipe;
 mod probe;
 mod question;

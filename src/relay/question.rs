@@ -1,60 +1,31 @@
 //! Carries out what the book of questions decides: asks the client, brings the answer to whoever
-//! waits ([`Asker`]), and sees to it that no question stays without one.
+//! waits ([`Asker`](super::pending::Asker)), and sees to it that no question stays without one.
 //!
 //! Whoever takes a question out of the book ([`Session`](crate::protocol::session::Session)) owes the
 //! server the answer, and pays it here: [`LiveSession::answer`], [`LiveSession::give_up`],
 //! [`LiveSession::withdraw`], or the teardown of the session.
 
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use bytes::Bytes;
 use tokio::sync::Notify;
-use tokio::sync::mpsc::Sender;
-use tokio::task::AbortHandle;
 
 use super::deliver::Item;
 use super::lease::Lease;
+use super::pending::{Asker, Pending, about, action_of, record_of, unanswered};
 use super::session::{Face, LiveSession};
 use super::{Answer, now};
 use crate::error::Error;
-use crate::limit::QuestionSlot;
 use crate::protocol::elicitation::{Action as Answered, Summary};
 use crate::protocol::message::{self, Message};
 use crate::protocol::parked::Limits;
-use crate::protocol::rounds::{Input, Leg};
+use crate::protocol::rounds::Leg;
 use crate::protocol::server_legacy::Answered as Head;
 use crate::protocol::session::{LegId, NotAsked, Question, QuestionId};
-use crate::telemetry::audit::{self, Action, Outcome, Record};
+use crate::telemetry::audit::{Outcome, Record};
 
 /// What a server is told that asks in no call of a modern client.
 const NO_CALL: &str = "no request that could be answered with a question is in progress";
-
-/// What an open question holds beside its entry in the book.
-pub(super) struct Pending {
-    asker: Asker,
-    summary: Summary,
-    clock: Option<AbortHandle>,
-    /// Told when the question has no stream, and has to wait for one.
-    held: Arc<Notify>,
-    _slot: QuestionSlot,
-}
-
-/// Who waits for the answer to a question.
-#[derive(Clone, Debug)]
-pub(super) enum Asker {
-    /// The server, in the session that it keeps: the answer is posted to it.
-    Server,
-    /// A request at a modern server, which goes on with it.
-    Driver(Driver),
-}
-
-/// The place in a request to which an answer belongs.
-#[derive(Clone, Debug)]
-pub(super) struct Driver {
-    pub(super) leg: Leg,
-    pub(super) answers: Sender<Input>,
-}
 
 /// How the gateway answers a question by itself.
 #[derive(Clone, Copy, Debug)]
@@ -265,11 +236,13 @@ impl LiveSession {
             return;
         };
         pending.stop_clock();
-        let record = about(self, Record::question_answered, &question, &pending)
-            .outcome(Outcome::Cancelled)
-            .reason("withdrawn_by_server")
-            .waited(now().saturating_duration_since(question.asked));
-        self.shared.audit.write(record).await;
+        self.record_unanswered(
+            &question,
+            &pending,
+            Outcome::Cancelled,
+            "withdrawn_by_server",
+        )
+        .await;
         if !unread {
             let told = notice.replacing(server_id, &id.to_string());
             self.deliver(cause.or(question.cause), Item::Withdrawn(id, told))
@@ -295,11 +268,8 @@ impl LiveSession {
             return;
         };
         pending.stop_clock();
-        let record = about(self, Record::question_answered, &question, &pending)
-            .outcome(Outcome::Cancelled)
-            .reason("request_over")
-            .waited(now().saturating_duration_since(question.asked));
-        self.shared.audit.write(record).await;
+        self.record_unanswered(&question, &pending, Outcome::Cancelled, "request_over")
+            .await;
         if !unread {
             let params = format!(r#"{{"requestId":{id},"reason":"the request is over"}}"#);
             let notice = message::notification("notifications/cancelled", &params);
@@ -334,14 +304,32 @@ impl LiveSession {
         self.give_up(id, why).await;
     }
 
+    /// Takes a question out of the book: whoever gets it owes the answer. Its clock goes on, since it may
+    /// be the clock that asks.
+    fn take(&self, id: QuestionId) -> Option<(Question, Pending)> {
+        let mut state = self.state();
+        let question = state.talk.give_up(now(), id)?;
+        Some((question, state.pending.remove(&id)?))
+    }
+
+    /// Writes down how a question ended that its client did not answer.
+    async fn record_unanswered(
+        &self,
+        question: &Question,
+        pending: &Pending,
+        outcome: Outcome,
+        reason: &'static str,
+    ) {
+        let record = about(self, Record::question_answered, question, pending)
+            .outcome(outcome)
+            .reason(reason)
+            .waited(now().saturating_duration_since(question.asked));
+        self.shared.audit.write(record).await;
+    }
+
     /// Ends a question whose client is not there to answer it. The gateway answers.
     pub(super) async fn settle(self: &Arc<Self>, id: QuestionId, settlement: Settlement) {
-        let taken = {
-            let mut state = self.state();
-            let taken = state.talk.give_up(now(), id);
-            taken.and_then(|question| Some((question, state.pending.remove(&id)?)))
-        };
-        let Some((question, pending)) = taken else {
+        let Some((question, pending)) = self.take(id) else {
             return;
         };
         pending.stop_clock();
@@ -358,20 +346,12 @@ impl LiveSession {
             }
         };
         self.tell_unanswered(answer).await;
-        let record = about(self, Record::question_answered, &question, &pending)
-            .outcome(outcome)
-            .reason(reason)
-            .waited(now().saturating_duration_since(question.asked));
-        self.shared.audit.write(record).await;
+        self.record_unanswered(&question, &pending, outcome, reason)
+            .await;
     }
 
     async fn give_up(self: &Arc<Self>, id: QuestionId, why: Unanswered) {
-        let taken = {
-            let mut state = self.state();
-            let taken = state.talk.give_up(now(), id);
-            taken.and_then(|question| Some((question, state.pending.remove(&id)?)))
-        };
-        let Some((question, pending)) = taken else {
+        let Some((question, pending)) = self.take(id) else {
             return;
         };
         let (outcome, reason, text) = match why {
@@ -404,11 +384,8 @@ impl LiveSession {
             }
             Asker::Driver(driver) => driver.fail(text).await,
         }
-        let record = about(self, Record::question_answered, &question, &pending)
-            .outcome(outcome)
-            .reason(reason)
-            .waited(now().saturating_duration_since(question.asked));
-        self.shared.audit.write(record).await;
+        self.record_unanswered(&question, &pending, outcome, reason)
+            .await;
     }
 
     /// Answers a question with an error, without asking anybody.
@@ -460,85 +437,4 @@ impl LiveSession {
             drop(turn);
         });
     }
-}
-
-impl Driver {
-    /// Brings an answer, or that there is none. Nobody waits for it any more: then it goes nowhere.
-    async fn pass(&self, answer: &Message) {
-        let input = match answer.result() {
-            Some(result) => Input::Leg(self.leg, result.to_owned()),
-            None => Input::LegFailed(self.leg, "the client answered the question with an error"),
-        };
-        let _over = self.answers.send(input).await;
-    }
-
-    async fn fail(&self, why: &'static str) {
-        let _over = self.answers.send(Input::LegFailed(self.leg, why)).await;
-    }
-}
-
-impl Pending {
-    /// The question waits for a stream, from now on.
-    pub(super) fn hold(&self) {
-        self.held.notify_one();
-    }
-
-    /// The question is over before its time.
-    pub(super) fn stop_clock(&self) {
-        if let Some(clock) = &self.clock {
-            clock.abort();
-        }
-    }
-}
-
-/// What the server is told when the one who was asked is gone.
-pub(super) fn lost(server_id: &str, text: &str) -> Bytes {
-    unanswered(server_id, "session_lost", text)
-}
-
-fn unanswered(server_id: &str, reason: &str, text: &str) -> Bytes {
-    let data = serde_json::json!({ "source": "gateway", "reason": reason });
-    message::error(Some(server_id), -31007, text, Some(&data))
-}
-
-/// A record about a question that was asked.
-pub(super) fn about(
-    session: &LiveSession,
-    record: fn(SystemTime) -> Record,
-    question: &Question,
-    pending: &Pending,
-) -> Record {
-    session.about(record).question(describe(
-        &question.server_id,
-        &question.method,
-        &pending.summary,
-    ))
-}
-
-fn record_of(question: &Message, summary: &Summary) -> audit::Question {
-    describe(
-        question.id().unwrap_or_default(),
-        question.method(),
-        summary,
-    )
-}
-
-pub(super) fn describe(id: &str, method: &str, summary: &Summary) -> audit::Question {
-    let described = audit::Question::new(id, method);
-    match summary {
-        Summary::Other => described,
-        Summary::Form(fields) => described.form(fields.iter().map(String::as_str)),
-        Summary::Url(url) => described.url(url),
-    }
-}
-
-pub(super) fn action_of(action: Answered) -> Option<Action> {
-    Some(match action {
-        Answered::Accept => Action::Accept,
-        Answered::Decline => Action::Decline,
-        Answered::Cancel => Action::Cancel,
-        Answered::Result => Action::Result,
-        Answered::Error => Action::Error,
-        Answered::Unknown => return None,
-    })
 }

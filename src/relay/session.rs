@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::deliver::Item;
 use super::lease::Lease;
 use super::modern::listen::Listens;
-use super::question::Pending;
+use super::pending::Pending;
 use super::streams::{PIPE, Streams};
 use super::subscriptions::Wish;
 use super::teardown::Ending;

@@ -12,9 +12,9 @@ use std::time::Duration;
 use futures_util::future::join_all;
 
 use super::lease::Lease;
-use super::question::Pending;
+use super::now;
+use super::pending::{self, Pending};
 use super::session::{LiveSession, SessionId};
-use super::{now, question};
 use crate::protocol::message;
 use crate::protocol::session::{QuestionId, Remains};
 use crate::telemetry::audit::{Outcome, Record};
@@ -104,7 +104,7 @@ impl LiveSession {
             let Some(held) = pending.get(id) else {
                 continue;
             };
-            let record = question::about(self, Record::question_answered, question, held)
+            let record = pending::about(self, Record::question_answered, question, held)
                 .outcome(Outcome::Lost)
                 .reason(why.reason())
                 .waited(now().saturating_duration_since(question.asked));
@@ -138,7 +138,7 @@ impl LiveSession {
         });
         self.step(join_all(cancels)).await;
         let answers = remains.questions.iter().map(|(_, question)| {
-            let answer = question::lost(&question.server_id, "the session of the client has ended");
+            let answer = pending::lost(&question.server_id, "the session of the client has ended");
             self.server().post(wire, answer)
         });
         self.step(join_all(answers)).await;

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::deliver::Item;
 use super::exchange::{about_call, of_failure, of_response};
-use super::question::{action_of, describe};
+use super::pending::{action_of, describe};
 use super::rpc::{self, Head, Next};
 use super::sink::Sink;
 use super::{Answer, Relay, Shared, now, today};

@@ -8,6 +8,7 @@
 use super::{Asked, Output};
 use crate::protocol::capability::ClientCapabilities;
 use crate::protocol::client_modern::Rejected;
+use crate::protocol::convert::keep;
 use crate::protocol::edit::{Edit, edit};
 use crate::protocol::object::{is_object, members, text};
 use crate::protocol::session::QuestionId;
@@ -73,7 +74,7 @@ pub(super) fn for_server(method: &str, answer: &str) -> String {
 /// servers is asked of those alone who declared that they have it.
 pub(super) fn for_client(params: &str, capabilities: ClientCapabilities) -> String {
     let context = if capabilities.sampling_context {
-        keep(params)
+        keep(params, "includeContext")
     } else {
         Edit::Remove
     };
@@ -82,13 +83,6 @@ pub(super) fn for_client(params: &str, capabilities: ClientCapabilities) -> Stri
         [("elicitationId", Edit::Remove), ("includeContext", context)],
     )
     .unwrap_or_else(|| params.to_owned())
-}
-
-fn keep(params: &str) -> Edit<'_> {
-    match members(params, ["includeContext"]) {
-        Ok([Some(context)]) => Edit::Set(context),
-        _ => Edit::Remove,
-    }
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub(super) enum Entry {
     /// A record, and what it gives back when it is stored.
     Record(
         Record,
-        #[expect(dead_code, reason = "held for its drop")] Option<OwnedSemaphorePermit>,
+        #[expect(dead_code, reason = "held for its drop")] OwnedSemaphorePermit,
     ),
     /// This many records were dropped here.
     Dropped(u64),
@@ -126,7 +126,7 @@ impl Queue {
             let mark = Entry::Dropped(std::mem::take(&mut state.dropped));
             state.entries.push(mark);
         }
-        state.entries.push(Entry::Record(record, Some(held)));
+        state.entries.push(Entry::Record(record, held));
         drop(state);
         self.filled.notify_one();
         true

@@ -38,6 +38,15 @@ async fn elicit(stream: &Stream, id: &str, message: &str) {
     stream.send(&question).await;
 }
 
+/// The server asks two questions, `1` and `2`, in one chunk: no clock of the machine lies between them.
+async fn elicit_both(stream: &Stream) {
+    let both = ["1", "2"].map(|id| {
+        let question = json::request(id, "elicitation/create", &json::form(id));
+        format!("data: {question}\n\n")
+    });
+    stream.bytes(&both.concat()).await;
+}
+
 /// Waits until the gateway knows of so many questions.
 async fn asked(gateway: &Gateway, times: usize) {
     let fits = |line: &serde_json::Value| line["type"] == "question.asked";

@@ -1,7 +1,7 @@
 //! What a client may do wrong when it comes back, or try. The parked call is as it was: the right
 //! retry still finds it.
 
-use super::{Parked, answers_to, asked, elicit, park, parked};
+use super::{Parked, answers_to, asked, elicit, elicit_both, park, parked};
 use crate::support::token::{ISSUER, Key, PUBLIC, claims_with};
 use crate::support::{Ask, Modern, Server, Setup, accepted, json, modern, two_people};
 
@@ -274,11 +274,7 @@ async fn f9_one_bad_answer_spoils_the_round() {
     let ask = client.call("1", "ask", "{}");
     let going = ask.start();
     let stream = server.called("ask").await.stream();
-    let both = ["1", "2"].map(|id| {
-        let question = json::request(id, "elicitation/create", &json::form(id));
-        format!("data: {question}\n\n")
-    });
-    stream.bytes(&both.concat()).await;
+    elicit_both(&stream).await;
     let round = going.await.unwrap().round().await;
     let (one, two) = (round.key("1"), round.key("2"));
     let mixed = format!(

@@ -1,7 +1,7 @@
 //! How a parked call goes: questions go out in rounds, answers come back with a retry, the one
 //! request at the server lives through all of it.
 
-use super::{answers_to, asked, elicit, parked};
+use super::{answers_to, asked, elicit, elicit_both, parked};
 use crate::support::{Round, accepted, json, modern};
 
 /// One question: the whole way.
@@ -128,12 +128,7 @@ async fn f22_two_questions_at_once() {
     let ask = client.call("1", "ask", "{}");
     let going = ask.start();
     let stream = server.called("ask").await.stream();
-    // In one chunk: no clock of the machine lies between them.
-    let both = ["1", "2"].map(|id| {
-        let question = json::request(id, "elicitation/create", &json::form(id));
-        format!("data: {question}\n\n")
-    });
-    stream.bytes(&both.concat()).await;
+    elicit_both(&stream).await;
     let round = going.await.unwrap().round().await;
     assert_eq!(round.keys.len(), 2, "{}", round.text);
     let answers = format!(
@@ -326,11 +321,7 @@ async fn f16_a_withdrawn_question() {
     let ask = client.call("1", "ask", "{}");
     let going = ask.start();
     let stream = server.called("ask").await.stream();
-    let both = ["1", "2"].map(|id| {
-        let question = json::request(id, "elicitation/create", &json::form(id));
-        format!("data: {question}\n\n")
-    });
-    stream.bytes(&both.concat()).await;
+    elicit_both(&stream).await;
     let round = going.await.unwrap().round().await;
     stream
         .send(&json::notice(
@@ -397,11 +388,7 @@ async fn f7_missing_answers() {
     let ask = client.call("1", "ask", "{}");
     let going = ask.start();
     let stream = server.called("ask").await.stream();
-    let both = ["1", "2"].map(|id| {
-        let question = json::request(id, "elicitation/create", &json::form(id));
-        format!("data: {question}\n\n")
-    });
-    stream.bytes(&both.concat()).await;
+    elicit_both(&stream).await;
     let round = going.await.unwrap().round().await;
     let (one, two) = (round.key("1"), round.key("2"));
     let half = format!(r#"{{"{one}":{}}}"#, accepted("one"));

@@ -1,0 +1,129 @@
+//! What an open question holds beside its entry in the book, who waits for its answer, and what the
+//! log says of it.
+//!
+//! # Invariant
+//! Names of fields and addresses without their secrets are all that a record tells of a question.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use tokio::sync::Notify;
+use tokio::sync::mpsc::Sender;
+use tokio::task::AbortHandle;
+
+use super::session::LiveSession;
+use crate::limit::QuestionSlot;
+use crate::protocol::elicitation::{Action as Answered, Summary};
+use crate::protocol::message::{self, Message};
+use crate::protocol::rounds::{Input, Leg};
+use crate::protocol::session::Question;
+use crate::telemetry::audit::{self, Action, Record};
+
+/// What an open question holds beside its entry in the book.
+pub(super) struct Pending {
+    pub(super) asker: Asker,
+    pub(super) summary: Summary,
+    pub(super) clock: Option<AbortHandle>,
+    /// Told when the question has no stream, and has to wait for one.
+    pub(super) held: Arc<Notify>,
+    /// Its place among the questions of its person, free again when it ends.
+    pub(super) _slot: QuestionSlot,
+}
+
+/// Who waits for the answer to a question.
+#[derive(Clone, Debug)]
+pub(super) enum Asker {
+    /// The server, in the session that it keeps: the answer is posted to it.
+    Server,
+    /// A request at a modern server, which goes on with it.
+    Driver(Driver),
+}
+
+/// The place in a request to which an answer belongs.
+#[derive(Clone, Debug)]
+pub(super) struct Driver {
+    pub(super) leg: Leg,
+    pub(super) answers: Sender<Input>,
+}
+
+impl Driver {
+    /// Brings an answer, or that there is none. Nobody waits for it any more: then it goes nowhere.
+    pub(super) async fn pass(&self, answer: &Message) {
+        let input = match answer.result() {
+            Some(result) => Input::Leg(self.leg, result.to_owned()),
+            None => Input::LegFailed(self.leg, "the client answered the question with an error"),
+        };
+        let _over = self.answers.send(input).await;
+    }
+
+    pub(super) async fn fail(&self, why: &'static str) {
+        let _over = self.answers.send(Input::LegFailed(self.leg, why)).await;
+    }
+}
+
+impl Pending {
+    /// The question waits for a stream, from now on.
+    pub(super) fn hold(&self) {
+        self.held.notify_one();
+    }
+
+    /// The question is over before its time.
+    pub(super) fn stop_clock(&self) {
+        if let Some(clock) = &self.clock {
+            clock.abort();
+        }
+    }
+}
+
+/// What the server is told when the one who was asked is gone.
+pub(super) fn lost(server_id: &str, text: &str) -> Bytes {
+    unanswered(server_id, "session_lost", text)
+}
+
+pub(super) fn unanswered(server_id: &str, reason: &str, text: &str) -> Bytes {
+    let data = serde_json::json!({ "source": "gateway", "reason": reason });
+    message::error(Some(server_id), -31007, text, Some(&data))
+}
+
+/// A record about a question that was asked.
+pub(super) fn about(
+    session: &LiveSession,
+    record: fn(SystemTime) -> Record,
+    question: &Question,
+    pending: &Pending,
+) -> Record {
+    session.about(record).question(describe(
+        &question.server_id,
+        &question.method,
+        &pending.summary,
+    ))
+}
+
+pub(super) fn record_of(question: &Message, summary: &Summary) -> audit::Question {
+    describe(
+        question.id().unwrap_or_default(),
+        question.method(),
+        summary,
+    )
+}
+
+pub(super) fn describe(id: &str, method: &str, summary: &Summary) -> audit::Question {
+    let described = audit::Question::new(id, method);
+    match summary {
+        Summary::Other => described,
+        Summary::Form(fields) => described.form(fields.iter().map(String::as_str)),
+        Summary::Url(url) => described.url(url),
+    }
+}
+
+pub(super) fn action_of(action: Answered) -> Option<Action> {
+    Some(match action {
+        Answered::Accept => Action::Accept,
+        Answered::Decline => Action::Decline,
+        Answered::Cancel => Action::Cancel,
+        Answered::Result => Action::Result,
+        Answered::Error => Action::Error,
+        Answered::Unknown => return None,
+    })
+}
