@@ -172,7 +172,7 @@ fn chosen(
             }
             return Ok(Some(place));
         }
-        if name.eq_ignore_ascii_case(wanted) {
+        if is_variant(wanted, name) {
             return Err(de::Error::custom(format_args!(
                 "member `{wanted}` is spelled in another case"
             )));
@@ -402,6 +402,18 @@ mod tests {
         assert_eq!(edit("{ }", &[("a", Some("1"))]).unwrap(), r#"{"a":1 }"#);
         for raw in ["[]", "", r#"{"a":1,"a":2}"#, r#"{"A":1}"#] {
             assert!(edit(raw, &[("a", None)]).is_err(), "{raw}");
+        }
+    }
+
+    /// What `members` refuses, `edit` refuses: no reader may find a member that was to be removed.
+    #[test]
+    fn an_edit_refuses_letters_that_fold_to_those_of_a_name() {
+        for (raw, name) in [
+            ("{\"ta\u{17f}k\":1}", "task"),
+            ("{\"tas\u{212a}\":1}", "task"),
+        ] {
+            assert!(members(raw, [name]).is_err(), "{raw}");
+            assert!(edit(raw, &[(name, None)]).is_err(), "{raw}");
         }
     }
 

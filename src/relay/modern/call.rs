@@ -178,11 +178,9 @@ impl Driver {
     async fn begin_anew(&mut self, response: Bytes) -> Vec<Output> {
         let shared = Arc::clone(&self.pooled.session.shared);
         let begun = async {
-            let pooled = if self.single {
-                shared.single(&self.key, self.call.capabilities()).await?
-            } else {
-                shared.pooled(&self.key, self.call.capabilities()).await?
-            };
+            let pooled = shared
+                .session_for(&self.key, self.single, self.call.capabilities())
+                .await?;
             pooled
                 .prepare(self.outlet.as_ref().and_then(|outlet| outlet.level))
                 .await;

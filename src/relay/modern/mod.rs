@@ -153,12 +153,9 @@ impl Visit<'_> {
     }
 
     async fn session(&self) -> Result<Pooled, Error> {
-        let declared = self.request.capabilities;
-        if self.is_single() {
-            self.shared.single(&self.key(), declared).await
-        } else {
-            self.shared.pooled(&self.key(), declared).await
-        }
+        self.shared
+            .session_for(&self.key(), self.is_single(), self.request.capabilities)
+            .await
     }
 
     /// A request whose server may ask something in its midst.

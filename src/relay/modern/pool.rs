@@ -138,6 +138,21 @@ impl Shared {
         opened.await.unwrap_or(Err(Error::SessionEnded))
     }
 
+    /// A session for a call: its own when it is `single`, whatever becomes of an earlier one, else the one
+    /// of the pool.
+    pub(super) async fn session_for(
+        self: &Arc<Self>,
+        key: &Key,
+        single: bool,
+        declared: ClientCapabilities,
+    ) -> Result<Pooled, Error> {
+        if single {
+            self.single(key, declared).await
+        } else {
+            self.pooled(key, declared).await
+        }
+    }
+
     async fn open_in_own_name(
         self: Arc<Self>,
         key: &Key,

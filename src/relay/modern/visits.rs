@@ -119,7 +119,9 @@ impl Driver {
         let shared = std::sync::Arc::clone(&self.pooled.session.shared);
         let begun = async {
             if self.pooled.session.is_gone() {
-                self.pooled = shared.pooled(&self.key, self.call.capabilities()).await?;
+                self.pooled = shared
+                    .session_for(&self.key, self.single, self.call.capabilities())
+                    .await?;
             }
             let admission = shared
                 .limiter
