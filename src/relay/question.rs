@@ -1,5 +1,5 @@
 //! Carries out what the book of questions decides: asks the client, brings the answer to whoever
-//! waits ([`Asker`](super::pending::Asker)), and sees to it that no question stays without one.
+//! waits ([`Asker`]), and sees to it that no question stays without one.
 //!
 //! Whoever takes a question out of the book ([`Session`](crate::protocol::session::Session)) owes the
 //! server the answer, and pays it here: [`LiveSession::answer`], [`LiveSession::give_up`],
