@@ -37,6 +37,9 @@ pub enum Error {
     /// The server no longer knows the session.
     #[error("the server no longer knows the session; initialize again")]
     Forgotten,
+    /// The stream that a client wants to read on is not kept any more.
+    #[error("the stream of this Last-Event-ID is not known any more; what it carried is lost")]
+    UnknownStream,
     /// No session is named.
     #[error("the Mcp-Session-Id header is missing; initialize first")]
     MissingSession,
@@ -160,6 +163,7 @@ impl Error {
             Self::UnknownServer(_) => "unknown_server",
             Self::UnknownSession => "unknown_session",
             Self::Forgotten => "forgotten_by_server",
+            Self::UnknownStream => "unknown_stream",
             Self::MissingSession => "session_missing",
             Self::Malformed(Malformed::NotJson(_)) => "not_json",
             Self::Malformed(Malformed::NotAMessage(_)) => "not_a_message",
@@ -225,6 +229,7 @@ impl Error {
             Self::MediaType => 415,
             Self::Incomplete => 408,
             Self::MissingSession
+            | Self::UnknownStream
             | Self::Malformed(_)
             | Self::Batch
             | Self::Version(_)

@@ -253,6 +253,7 @@ pub(super) const TIMEOUTS: &[&str] = &[
     "call",
     "question",
     "stream",
+    "resume",
     "shutdown",
     "keep_alive",
 ];
@@ -264,6 +265,7 @@ fn timeouts(reader: &mut Reader, table: &Table<'_>) -> Timeouts {
         call: table.value_or(reader, "call", quantity::duration, default.call),
         question: table.value_or(reader, "question", quantity::duration, default.question),
         stream: table.value_or(reader, "stream", quantity::duration, default.stream),
+        resume: table.value_or(reader, "resume", quantity::duration, default.resume),
         shutdown: table.value_or(reader, "shutdown", quantity::duration, default.shutdown),
         keep_alive: table.value_or(reader, "keep_alive", quantity::duration, default.keep_alive),
     }

@@ -267,6 +267,9 @@ pub struct Timeouts {
     pub question: Duration,
     /// How long a question waits for a stream that can carry it to its client (default 10 s).
     pub stream: Duration,
+    /// How long a client that lost a stream may stay away (default 5 min): so long its events are kept, its
+    /// calls go on, and its questions wait.
+    pub resume: Duration,
     /// For running calls to end at shutdown (default 20 s).
     pub shutdown: Duration,
     /// Between two keep-alive comments on an open stream (default 15 s).
@@ -392,6 +395,7 @@ impl Default for Timeouts {
             call: Duration::from_mins(15),
             question: Duration::from_mins(10),
             stream: Duration::from_secs(10),
+            resume: Duration::from_mins(5),
             shutdown: Duration::from_secs(20),
             keep_alive: Duration::from_secs(15),
         }

@@ -15,7 +15,7 @@ use pin_project_lite::pin_project;
 use tokio::time::{Instant, Sleep, sleep};
 
 use crate::protocol::sse::{self, COMMENT};
-use crate::relay::EventPipe;
+use crate::relay::{Event, EventPipe};
 
 pin_project! {
     /// An event stream on its way to a client.
@@ -59,7 +59,7 @@ impl Body for EventBody {
         }
         let event = match this.pipe.poll_next(cx) {
             Poll::Ready(None) => return Poll::Ready(None),
-            Poll::Ready(Some(item)) => sse::encode(item.message()),
+            Poll::Ready(Some(event)) => encode(&event),
             Poll::Pending => {
                 ready!(this.silence.as_mut().poll(cx));
                 COMMENT
@@ -67,6 +67,17 @@ impl Body for EventBody {
         };
         this.silence.as_mut().reset(from_now(*this.keep_alive));
         Poll::Ready(Some(Ok(Frame::data(event))))
+    }
+}
+
+/// How long a client that lost a stream waits before it comes back.
+const RETRY: Duration = Duration::from_secs(1);
+
+fn encode(event: &Event) -> Bytes {
+    match (&event.item, &event.id) {
+        (Some(item), id) => sse::encode(id.as_deref(), item.message()),
+        (None, Some(id)) => sse::priming(id, RETRY),
+        (None, None) => COMMENT,
     }
 }
 
@@ -103,11 +114,11 @@ mod tests {
     async fn silence_is_filled_with_comments_and_events_are_not_delayed() {
         let (pipe, rest) = channel(4);
         let mut body = body(vec![Item::Notice("a".into())], rest, None);
-        assert_eq!(next(&mut body).await.unwrap(), sse::encode(b"a"));
+        assert_eq!(next(&mut body).await.unwrap(), sse::encode(None, b"a"));
         assert_eq!(next(&mut body).await.unwrap(), COMMENT);
         assert_eq!(next(&mut body).await.unwrap(), COMMENT);
         pipe.send(Item::Notice("b".into())).await.unwrap();
-        assert_eq!(next(&mut body).await.unwrap(), sse::encode(b"b"));
+        assert_eq!(next(&mut body).await.unwrap(), sse::encode(None, b"b"));
         drop(pipe);
         assert_eq!(next(&mut body).await, None);
     }
@@ -119,7 +130,7 @@ mod tests {
         assert_eq!(next(&mut body).await.unwrap(), COMMENT);
         pipe.send(Item::Notice("last".into())).await.unwrap();
         tokio::time::advance(Duration::from_secs(10)).await;
-        assert_eq!(next(&mut body).await.unwrap(), sse::encode(b"last"));
+        assert_eq!(next(&mut body).await.unwrap(), sse::encode(None, b"last"));
         assert_eq!(next(&mut body).await, None);
     }
 

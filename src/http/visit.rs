@@ -18,9 +18,9 @@ use crate::error::Error;
 use crate::protocol::client_legacy::{Accept, Posted, is_json, version_fits};
 use crate::protocol::client_modern::{self, Request};
 use crate::protocol::message::{self, Kind, Message};
-use crate::protocol::version::SESSION_HEADER;
+use crate::protocol::version::{LAST_EVENT_HEADER, SESSION_HEADER};
 use crate::relay::batch::Member;
-use crate::relay::{Answer, Ending, LiveSession, SessionId};
+use crate::relay::{Answer, Ending, EventPipe, LiveSession, SessionId};
 
 /// A request, as far as it is understood.
 pub(super) struct Visit<'f> {
@@ -62,7 +62,7 @@ impl Visit<'_> {
         })
     }
 
-    /// Opens the client's standalone stream.
+    /// Opens the client's standalone stream, or again a stream that it lost.
     pub(super) fn listen(&self) -> Result<Response, Refused> {
         if !Accept::read(&self.headers).events {
             return Err(Error::NotAcceptable.into());
@@ -72,11 +72,20 @@ impl Visit<'_> {
             strict: true,
             ..Refused::from(error)
         };
-        let pipe = self.session()?.listen().map_err(strict)?;
+        let last = self.headers.get(LAST_EVENT_HEADER);
+        let last = last.and_then(|last| last.to_str().ok());
+        let pipe = self.session()?.listen(last).map_err(strict)?;
+        Ok(self.stream(pipe))
+    }
+
+    /// A stream that ends with the credential that opened it. What a call goes on with then is read by who
+    /// comes back with a fresh one; a modern client that is cut off has cancelled (2026-07-28
+    /// streamable-http).
+    fn stream(&self, pipe: EventPipe) -> Response {
         let left = |expires: SystemTime| expires.duration_since(today()).unwrap_or(Duration::ZERO);
         let expiry = self.identity.expires.map(left);
         let keep_alive = self.front.0.config.timeouts.keep_alive;
-        Ok(reply::events(EventBody::new(pipe, keep_alive, expiry)))
+        reply::events(EventBody::new(pipe, keep_alive, expiry))
     }
 
     /// Ends the session.
@@ -225,10 +234,7 @@ impl Visit<'_> {
             Answer::Json(status, body) => {
                 reply::json(StatusCode::from_u16(status).unwrap_or(StatusCode::OK), body)
             }
-            Answer::Events(pipe) => {
-                let keep_alive = self.front.0.config.timeouts.keep_alive;
-                reply::events(EventBody::new(pipe, keep_alive, None))
-            }
+            Answer::Events(pipe) => self.stream(pipe),
         };
         if let Some(Ok(mut id)) = id.map(|id| HeaderValue::from_bytes(id.as_bytes())) {
             id.set_sensitive(true);

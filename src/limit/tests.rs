@@ -57,6 +57,7 @@ fn config() -> Config {
             call: Duration::MAX,
             question: Duration::MAX,
             stream: Duration::MAX,
+            resume: Duration::MAX,
             shutdown: Duration::MAX,
             keep_alive: Duration::MAX,
         },

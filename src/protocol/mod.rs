@@ -22,6 +22,7 @@ pub mod convert;
 pub mod edit;
 pub mod elicitation;
 pub mod era;
+pub mod event_id;
 pub mod media;
 pub mod message;
 pub mod mirror;

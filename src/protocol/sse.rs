@@ -6,6 +6,8 @@
 //! - A line and an event are bounded; what is larger is an error, not memory.
 //! - One-line data, which is all that anybody sends, is a slice of what was received.
 
+use std::time::Duration;
+
 use bytes::{BufMut as _, Bytes, BytesMut};
 
 /// One event.
@@ -188,12 +190,20 @@ impl Data {
 /// A keep-alive comment: no event, and nothing that a client sees.
 pub const COMMENT: Bytes = Bytes::from_static(b":\n\n");
 
-/// One event with this data. Data of several lines becomes several `data` fields, so that nothing
-/// inside it can end the event or start another field.
-pub fn encode(data: &[u8]) -> Bytes {
-    const LEAD: &[u8] = b"event: message\ndata: ";
-    let mut bytes = BytesMut::with_capacity(LEAD.len() + data.len() + 2);
+/// One event with this data, and an id where it has one. Data of several lines becomes several `data`
+/// fields, so that nothing inside it can end the event or start another field. The id must be of one line.
+pub fn encode(id: Option<&str>, data: &[u8]) -> Bytes {
+    const LEAD: &[u8] = b"event: message\n";
+    const DATA: &[u8] = b"data: ";
+    let size = id.map_or(0, |id| id.len() + 5);
+    let mut bytes = BytesMut::with_capacity(LEAD.len() + size + DATA.len() + data.len() + 2);
     bytes.put_slice(LEAD);
+    if let Some(id) = id {
+        bytes.put_slice(b"id: ");
+        bytes.put_slice(id.as_bytes());
+        bytes.put_slice(b"\n");
+    }
+    bytes.put_slice(DATA);
     let mut rest = data;
     while let Some(end) = memchr::memchr2(b'\n', b'\r', rest) {
         let (line, after) = rest.split_at(end);
@@ -205,6 +215,12 @@ pub fn encode(data: &[u8]) -> Bytes {
     bytes.put_slice(rest);
     bytes.put_slice(b"\n\n");
     bytes.freeze()
+}
+
+/// An event that says nothing but with what id to come back, and after how long (2025-11-25
+/// basic/transports, "Sending Messages to the Server", item 6).
+pub fn priming(id: &str, retry: Duration) -> Bytes {
+    format!("id: {id}\nretry: {}\ndata: \n\n", retry.as_millis()).into()
 }
 
 #[cfg(test)]
@@ -289,13 +305,26 @@ mod tests {
     #[test]
     fn what_is_encoded_can_not_break_out() {
         let hostile = "{\n\"a\": 1,\r\n\r\"b\":\r2}\n\nid: 9\nevent: x";
-        let events = decode(&[&encode(hostile.as_bytes())]);
+        let events = decode(&[&encode(None, hostile.as_bytes())]);
         assert_eq!(events.len(), 1);
         assert_eq!(
             events[0].data,
             hostile.replace("\r\n", "\n").replace('\r', "\n")
         );
         assert_eq!(events[0].id, None);
+    }
+
+    #[test]
+    fn an_event_carries_its_id_and_a_stream_begins_with_one() {
+        let events = decode(&[
+            &priming("s-c1-0", Duration::from_secs(2)),
+            &encode(Some("s-c1-1"), b"{}"),
+        ]);
+        let ids: Vec<_> = events.iter().map(|it| it.id.as_deref().unwrap()).collect();
+        assert_eq!(ids, [b"s-c1-0", b"s-c1-1"]);
+        assert_eq!(events[0].retry, Some(2000));
+        assert!(events[0].data.is_empty());
+        assert_eq!(events[1].data, "{}");
     }
 
     proptest! {

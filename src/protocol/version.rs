@@ -63,6 +63,17 @@ impl Version {
         &*self.0 >= V2025_03_26
     }
 
+    /// Whether events may have ids, with which a client resumes a stream (from 2025-03-26 on).
+    pub fn has_event_ids(&self) -> bool {
+        &*self.0 >= V2025_03_26
+    }
+
+    /// Whether a stream begins with an event that has an id and no data, which older clients can't read
+    /// (from 2025-11-25 on).
+    pub fn has_priming(&self) -> bool {
+        &*self.0 >= V2025_11_25
+    }
+
     /// Whether requests carry `MCP-Protocol-Version` (from 2025-06-18 on).
     pub fn has_header(&self) -> bool {
         &*self.0 >= V2025_06_18

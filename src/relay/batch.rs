@@ -6,7 +6,6 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use tokio::sync::mpsc::channel;
 
-use super::deliver::Item;
 use super::session::LiveSession;
 use super::sink::Sink;
 use super::streams::PIPE;
@@ -49,20 +48,28 @@ impl LiveSession {
         accept: Accept,
     ) -> Result<Answer, Error> {
         let (pipe, rest) = channel(PIPE);
-        let mut refused = Vec::new();
+        let opened = self.state().streams.open_calls(members.len(), pipe);
+        let name = opened.name;
+        let stream = EventPipe::new(opened, rest, self);
         for Member { request, admission } in members {
             let id = request.id().map(str::to_owned);
-            let sink = Sink::shared(accept, pipe.clone());
             let begun = match admission {
-                Ok(admission) => self.begin(request, sink, admission).await,
+                Ok(admission) => {
+                    let sink = Sink::part_of(accept, name);
+                    self.begin(request, sink, admission).await
+                }
                 Err(error) => Err(error),
             };
             if let Err(error) = begun {
                 self.record_refused(&error);
-                refused.push(Item::Outcome(self.error_body(&error, id.as_deref())));
+                let refusal = self.error_body(&error, id.as_deref());
+                // Beside the others: the client has to read before all of them find room.
+                let session = Arc::clone(self);
+                let concluding = async move { session.conclude(name, refusal).await };
+                self.shared.tasks.spawn(concluding);
             }
         }
-        Ok(Answer::Events(EventPipe::new(refused, rest, self)))
+        Ok(Answer::Events(stream))
     }
 
     async fn as_array(self: &Arc<Self>, members: Vec<Member>) -> Result<Answer, Error> {

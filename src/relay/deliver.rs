@@ -1,12 +1,14 @@
 //! Brings what a server sends to its client: to one stream, or to the place where it waits for one.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use tokio::sync::mpsc::error::TrySendError;
 
+use super::now;
 use super::session::{Face, LiveSession};
+use super::streams::{Pipe, Put};
+use crate::protocol::event_id::Name;
 use crate::protocol::message::Message;
 use crate::protocol::session::{LegId, QuestionId};
 
@@ -50,6 +52,9 @@ impl Item {
 /// How long a stream may be full before it is taken for dead.
 const STALLED: Duration = Duration::from_secs(30);
 
+/// How long the last word of a call waits for a client that does not read.
+pub(super) const LAST_WORD: Duration = Duration::from_secs(10);
+
 impl LiveSession {
     /// Puts something where the client reads it. Waits while that place is full, so that a slow
     /// client slows its own server's stream and nothing else; one that does not read at all loses the
@@ -57,56 +62,82 @@ impl LiveSession {
     pub(super) async fn deliver(&self, cause: Option<LegId>, item: Item) {
         let mut item = item;
         loop {
-            let pipe = {
+            let (name, pipe) = {
                 let mut state = self.state();
                 if item.asks().is_some_and(|id| !state.talk.is_open(id)) {
                     return;
                 }
-                match state.streams.route(cause, self.face()) {
-                    Some(pipe) => pipe,
-                    None => return state.hold(item),
-                }
-            };
-            item = match pipe.try_send(item) {
-                Ok(()) => return,
-                // A closed pipe is not found by the next look for a route.
-                Err(TrySendError::Closed(item)) => item,
-                Err(TrySendError::Full(item)) => {
-                    let room = tokio::time::timeout(STALLED, pipe.reserve());
-                    match self.ended.run_until_cancelled(room).await {
-                        None => return,
-                        Some(Ok(Ok(room))) => return room.send(item),
-                        Some(Ok(Err(_closed))) => item,
-                        Some(Err(_stalled)) => {
-                            self.state().streams.cut(&pipe);
-                            item
-                        }
+                match state.streams.put(cause, self.face(), item) {
+                    Put::Done => return,
+                    Put::Nowhere(item) => return state.hold(item),
+                    Put::Full(name, pipe, back) => {
+                        item = back;
+                        (name, pipe)
                     }
                 }
             };
+            let waiting = self.wait_for_room(name, &pipe, item, STALLED);
+            match self.ended.run_until_cancelled(waiting).await {
+                None | Some(None) => return,
+                Some(Some(back)) => item = back,
+            }
         }
     }
 
-    /// Takes back what a stream carried that nobody read.
-    pub(super) fn take_back(&self, unread: Vec<Item>) {
-        if unread.is_empty() {
-            return;
+    /// Puts the outcome of a call into the stream that owes it. Where nobody reads that, it stays with the
+    /// session until its client comes back for it.
+    pub(super) async fn conclude(&self, name: Name, response: Bytes) {
+        let mut item = Item::Outcome(response);
+        loop {
+            let put = self.state().streams.put_outcome(name, item);
+            match put {
+                Put::Done | Put::Nowhere(_) => break,
+                Put::Full(_, pipe, back) => {
+                    match self.wait_for_room(name, &pipe, back, LAST_WORD).await {
+                        None => break,
+                        Some(back) => item = back,
+                    }
+                }
+            }
         }
+        self.state().streams.settle(name, now());
+    }
+
+    /// Waits until a stream has room, and puts something into it. It comes back where the stream has lost
+    /// its reader meanwhile, which it does when that takes nothing for so long.
+    async fn wait_for_room(
+        &self,
+        name: Name,
+        pipe: &Pipe,
+        item: Item,
+        patience: Duration,
+    ) -> Option<Item> {
+        let room = tokio::time::timeout(patience, pipe.reserve()).await;
+        let streams = &mut self.state().streams;
+        match room {
+            Ok(Ok(room)) => streams.put_into(name, pipe, item, room),
+            Ok(Err(_closed)) => Some(item),
+            Err(_stalled) => {
+                streams.cut(name, pipe, now());
+                Some(item)
+            }
+        }
+    }
+
+    /// Takes back what a stream carried whose reader is gone.
+    pub(super) fn take_back(&self, reader: (Name, u32), unread: Vec<(u64, Item)>, now: Instant) {
         let mut state = self.state();
-        for item in unread {
-            // An outcome has its own stream or none; of a question that is over nobody wants to hear.
+        let back = state.streams.leave(reader, unread, now);
+        for item in back {
+            // Of a question that is over nobody wants to hear.
             let over = item.asks().is_some_and(|id| !state.talk.is_open(id));
-            if over || matches!(item, Item::Outcome(_) | Item::Progress(_)) {
+            if over || matches!(item, Item::Progress(_)) {
                 continue;
             }
-            let item = match state.streams.route(None, self.face()) {
-                Some(pipe) => match pipe.try_send(item) {
-                    Ok(()) => continue,
-                    Err(full) => full.into_inner(),
-                },
-                None => item,
-            };
-            state.hold(item);
+            match state.streams.put(None, self.face(), item) {
+                Put::Done => {}
+                Put::Nowhere(item) | Put::Full(_, _, item) => state.hold(item),
+            }
         }
     }
 

@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::sync::Notify;
+use tokio::sync::mpsc::{Receiver, channel};
 
 use super::inbound::{self, Inbound, Reading};
 use super::lease::Lease;
 use super::pending::Asker;
-use super::session::LiveSession;
+use super::session::{InFlight, LiveSession};
 use super::sink::Sink;
 use super::{Answer, now, today};
 use crate::error::Error;
@@ -41,6 +42,8 @@ pub(super) struct Exchange {
     pub(super) request: Message,
     pub(super) sink: Sink,
     cancelled: Arc<Notify>,
+    /// The response, where it does not come on the stream of the request.
+    elsewhere: Receiver<Message>,
     pub(super) record: Record,
     slot: Slot,
     began: Instant,
@@ -90,6 +93,11 @@ impl LiveSession {
             .map_err(|_| Error::AuditFull)?;
         let began = now();
         let cancelled = Arc::new(Notify::new());
+        let (responses, elsewhere) = channel(1);
+        let in_flight = InFlight {
+            cancelled: Arc::clone(&cancelled),
+            responses,
+        };
         let leg = {
             let mut state = self.state();
             let most = self.shared.config.limits.streams;
@@ -105,7 +113,7 @@ impl LiveSession {
                     NotBegun::DuplicateId => Error::DuplicateId,
                     NotBegun::Closed => Error::UnknownSession,
                 })?;
-            state.cancels.insert(leg, Arc::clone(&cancelled));
+            state.calls.insert(leg, in_flight);
             leg
         };
         let record = about_call(self.about(Record::call), &request, asked.target);
@@ -115,6 +123,7 @@ impl LiveSession {
             request,
             sink,
             cancelled,
+            elsewhere,
             record,
             slot,
             began,
@@ -152,13 +161,12 @@ impl Exchange {
             Lease::Legacy(wire) => self.relay(wire).await,
             Lease::Modern(modern) => self.drive(modern).await,
         };
-        let cancelled = {
+        let (cancelled, stream) = {
             let mut state = self.session.state();
             let cancelled = state.talk.is_cancelled(self.leg);
             state.talk.finish(self.leg);
-            state.streams.close_call(self.leg);
-            state.cancels.remove(&self.leg);
-            cancelled
+            state.calls.remove(&self.leg);
+            (cancelled, state.streams.end_call(self.leg))
         };
         // The work is done; a client that reads slowly must not keep the place of another.
         drop(self.admission);
@@ -168,9 +176,11 @@ impl Exchange {
         match end {
             End::Response(status, response) => {
                 self.slot.write(of_response(record, &response));
-                self.sink
-                    .finish(status, response.with_id(id.unwrap_or("null")))
-                    .await;
+                let response = response.with_id(id.unwrap_or("null"));
+                match stream {
+                    Some(stream) => session.conclude(stream, response).await,
+                    None => self.sink.finish(status, response).await,
+                }
             }
             End::Failed(error) => {
                 // A server may end what was cancelled without a word, or with an odd one.
@@ -183,10 +193,14 @@ impl Exchange {
                 // What was cancelled should have no answer (basic/utilities/cancellation), but an HTTP
                 // request that still waits for its head must have one.
                 if matches!(error, Error::Cancelled) && !self.sink.is_waiting() {
-                    return;
+                    let close = |stream| session.state().streams.settle(stream, now());
+                    return stream.map_or((), close);
                 }
                 let body = error.body(id, Some(self.session.server().name().as_str()));
-                self.sink.fail(error, body).await;
+                match stream {
+                    Some(stream) => session.conclude(stream, body).await,
+                    None => self.sink.fail(error, body).await,
+                }
             }
         }
     }
@@ -201,6 +215,7 @@ impl Exchange {
             let keep_alive = session.shared.config.timeouts.keep_alive;
             tokio::select! {
                 reply = &mut post => break reply,
+                Some(response) = self.elsewhere.recv() => return End::Response(200, response),
                 error = &mut stop => return self.last_word(error, post).await,
                 // Nothing for so long: a stream can at least be kept alive.
                 () = tokio::time::sleep(keep_alive), if self.sink.is_undecided() => {
@@ -229,6 +244,7 @@ impl Exchange {
             // question that was read must be booked or refused.
             let next = tokio::select! {
                 next = reading.next() => next,
+                Some(response) = self.elsewhere.recv() => return End::Response(200, response),
                 error = &mut stop => return End::Failed(error),
             };
             match next {
@@ -237,16 +253,25 @@ impl Exchange {
                         return End::Response(200, response);
                     }
                 }
-                Ok(None) => {
-                    self.tell(&Trouble::Cut);
-                    return End::Failed(Error::Broken);
+                Err(StreamError::TooLarge(large)) => {
+                    self.tell(&Trouble::Broke(&StreamError::TooLarge(large)));
+                    return misbehaved("sent a message that is too large");
                 }
-                Err(error) => {
-                    self.tell(&Trouble::Broke(&error));
-                    return match error {
-                        StreamError::Broken(_) => End::Failed(Error::Broken),
-                        StreamError::TooLarge(_) => misbehaved("sent a message that is too large"),
+                broken => {
+                    let again = tokio::select! {
+                        again = session.take_up(wire, &reading) => again,
+                        Some(response) = self.elsewhere.recv() => return End::Response(200, response),
+                        error = &mut stop => return End::Failed(error),
                     };
+                    if let Some(again) = again {
+                        reading = again;
+                        continue;
+                    }
+                    match broken {
+                        Err(error) => self.tell(&Trouble::Broke(&error)),
+                        _ => self.tell(&Trouble::Cut),
+                    }
+                    return End::Failed(Error::Broken);
                 }
             }
         }
@@ -402,6 +427,16 @@ impl LiveSession {
             Kind::Request => self.ask(cause, message, Asker::Server).await,
             Kind::Notification => self.notice(cause, message).await,
             Kind::Result | Kind::Error => {
+                // The first one counts, whichever stream it comes on: a server that goes on with a broken
+                // stream may choose another.
+                let leg = message.id().and_then(LegId::parse);
+                let state = self.state();
+                if let Some(call) = leg.and_then(|leg| state.calls.get(&leg))
+                    && call.responses.try_send(message.clone()).is_ok()
+                {
+                    return;
+                }
+                drop(state);
                 tracing::debug!(server = %self.server().name(), session = self.tag(), "a response to no request");
             }
         }

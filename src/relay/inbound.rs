@@ -62,6 +62,15 @@ impl Reading {
         }
     }
 
+    /// The stream that goes on where this one broke.
+    pub(super) fn again(&self, reply: Reply) -> Self {
+        Self {
+            last: self.last.clone(),
+            retry: self.retry,
+            ..Self::new(reply)
+        }
+    }
+
     /// Where the operator is told what the server does instead of answering.
     pub(super) fn troubles(&self) -> &Troubles {
         &self.troubles

@@ -32,6 +32,7 @@ mod pending;
 mod pipe;
 mod probe;
 mod question;
+mod resume;
 mod rpc;
 mod session;
 mod sink;
@@ -54,7 +55,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use self::deliver::Item;
-pub use self::pipe::EventPipe;
+pub use self::pipe::{Event, EventPipe};
 pub use self::probe::{Found, probe};
 pub use self::session::{LiveSession, SessionId};
 pub use self::teardown::Ending;
@@ -215,7 +216,8 @@ impl Relay {
         let shared = Arc::clone(&self.0);
         self.0.tasks.spawn(async move {
             let idle = shared.config.sessions.idle;
-            let pause = (idle / 4).clamp(Duration::from_millis(100), Duration::from_secs(30));
+            let patience = idle.min(shared.config.timeouts.resume);
+            let pause = (patience / 4).clamp(Duration::from_millis(100), Duration::from_secs(30));
             while shared
                 .ending
                 .run_until_cancelled(tokio::time::sleep(pause))
@@ -267,6 +269,8 @@ impl Shared {
         for session in self.all() {
             if session.is_idle(now, idle) {
                 self.tasks.spawn(session.end(Ending::Idle));
+            } else {
+                session.sweep(now);
             }
         }
     }

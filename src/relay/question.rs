@@ -68,8 +68,7 @@ impl LiveSession {
             let id = question.id().unwrap_or("null");
             return self.tell_unanswered(message::result(id, "{}")).await;
         }
-        if self.face() == Face::Modern && self.state().streams.route(cause, Face::Modern).is_none()
-        {
+        if self.face() == Face::Modern && !self.state().streams.has_route(cause, Face::Modern) {
             return self
                 .refuse(question, &asker, -32602, "no_call", NO_CALL)
                 .await;
@@ -141,7 +140,7 @@ impl LiveSession {
         }
         self.deliver(cause, Item::Question(id, question.with_id(&id.to_string())))
             .await;
-        if self.face() == Face::Modern && self.state().streams.drop_question(id) {
+        if self.face() == Face::Modern && self.state().streams.waiting.drop_question(id) {
             // The call ended in this moment. No other request of the client is the right one.
             self.settle(id, Settlement::Refused(-32602, NO_CALL)).await;
         }
@@ -228,7 +227,7 @@ impl LiveSession {
             let mut state = self.state();
             let taken = state.talk.withdraw(now(), server_id);
             taken.and_then(|(id, question)| {
-                let unread = state.streams.drop_question(id);
+                let unread = state.streams.waiting.drop_question(id);
                 Some((id, question, state.pending.remove(&id)?, unread))
             })
         };
@@ -260,7 +259,7 @@ impl LiveSession {
             });
             found.and_then(|id| {
                 let question = state.talk.give_up(now(), id)?;
-                let unread = state.streams.drop_question(id);
+                let unread = state.streams.waiting.drop_question(id);
                 Some((id, question, state.pending.remove(&id)?, unread))
             })
         };
@@ -291,8 +290,11 @@ impl LiveSession {
         let streamless = async {
             loop {
                 held.notified().await;
-                tokio::time::sleep(times.stream).await;
-                if self.state().streams.drop_question(id) {
+                // Who lost the stream of a call may come back to it, and finds the question there.
+                let awaited = self.state().streams.is_awaited();
+                let patience = if awaited { times.resume } else { times.stream };
+                tokio::time::sleep(patience).await;
+                if self.state().streams.waiting.drop_question(id) {
                     return;
                 }
             }

@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::mpsc::channel;
+use tokio::sync::mpsc::{Sender, channel};
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
@@ -28,7 +28,8 @@ use crate::error::Error;
 use crate::limit::SessionSlot;
 use crate::protocol::client_legacy::Posted;
 use crate::protocol::client_modern::Level;
-use crate::protocol::message::Message;
+use crate::protocol::event_id::{self, Kind};
+use crate::protocol::message::{self, Message};
 use crate::protocol::session::{LegId, QuestionId, Session};
 use crate::protocol::version::Version;
 use crate::telemetry::audit::Record;
@@ -73,8 +74,8 @@ pub(super) struct State {
     pub(super) streams: Streams,
     /// What each open question holds.
     pub(super) pending: HashMap<QuestionId, Pending>,
-    /// How each call in flight learns that its client cancelled it.
-    pub(super) cancels: HashMap<LegId, Arc<Notify>>,
+    /// How each call in flight is told what does not come on its own stream.
+    pub(super) calls: HashMap<LegId, InFlight>,
     /// When the client last sent something.
     last_seen: Instant,
     /// The client has said that it is ready, and the server's standalone stream is being read.
@@ -86,12 +87,20 @@ pub(super) struct State {
     level: Option<Level>,
 }
 
+/// A call in flight.
+pub(super) struct InFlight {
+    /// Its client has cancelled it.
+    pub(super) cancelled: Arc<Notify>,
+    /// Its response came on another stream.
+    pub(super) responses: Sender<Message>,
+}
+
 impl State {
     /// Keeps a message until a stream opens. A question waits for that on a clock of its own.
     pub(super) fn hold(&mut self, item: Item) {
         let held = item.asks().and_then(|id| self.pending.get(&id));
         held.into_iter().for_each(Pending::hold);
-        self.streams.hold(item);
+        self.streams.waiting.hold(item);
     }
 }
 
@@ -157,11 +166,12 @@ impl fmt::Debug for SessionId {
 
 impl LiveSession {
     pub(super) fn new(opened: Opened, shared: Arc<Shared>) -> Arc<Self> {
+        let resumable = opened.face == Face::Legacy && opened.version.has_event_ids();
         let state = State {
             talk: opened.talk,
-            streams: Streams::new(shared.config.limits.buffer),
+            streams: Streams::new(shared.config.limits.buffer, resumable),
             pending: HashMap::new(),
-            cancels: HashMap::new(),
+            calls: HashMap::new(),
             last_seen: now(),
             listening: false,
             needs: HashMap::new(),
@@ -193,6 +203,16 @@ impl LiveSession {
     /// What records and logs call it.
     pub fn tag(&self) -> &str {
         &self.tag
+    }
+
+    /// What marks the ids of its events.
+    pub(super) fn mark(&self) -> &str {
+        self.tag.get(..8).unwrap_or_default()
+    }
+
+    /// Whether its client may come back to a stream that broke.
+    pub(super) fn is_resumable(&self) -> bool {
+        self.face == Face::Legacy && self.version.has_event_ids()
     }
 
     /// Who holds it.
@@ -265,11 +285,16 @@ impl LiveSession {
             .session(&self.tag)
     }
 
-    /// Opens a standalone stream for the client.
+    /// Opens a standalone stream for the client, or again the one that it lost: `last` is the id of the
+    /// last event that it has read (2025-03-26 … 2025-11-25 basic/transports, "Resumability and
+    /// Redelivery"). An id that nobody gave out in this session means nothing.
     ///
     /// # Errors
-    /// When it has as many streams as it may, or the session has ended.
-    pub fn listen(self: &Arc<Self>) -> Result<EventPipe, Error> {
+    /// When it has as many streams as it may, the session has ended, or the stream of a call is no longer
+    /// known.
+    pub fn listen(self: &Arc<Self>, last: Option<&str>) -> Result<EventPipe, Error> {
+        let place = last.filter(|_| self.is_resumable());
+        let place = place.and_then(|id| event_id::read(self.mark(), id));
         let mut state = self.state();
         if self.ended.is_cancelled() {
             return Err(Error::UnknownSession);
@@ -284,13 +309,51 @@ impl LiveSession {
             ));
         }
         let (pipe, rest) = channel(PIPE);
-        let first = state.streams.open_standalone(pipe);
+        let mut opened = match place {
+            Some((stream, event)) => state
+                .streams
+                .resume(stream, event, pipe)
+                .ok_or(Error::UnknownStream)?,
+            None => state.streams.open_standalone(pipe),
+        };
+        // Of a question that is over nobody wants to hear again.
+        opened
+            .again
+            .retain(|(_, item)| item.asks().is_none_or(|id| state.talk.is_open(id)));
+        let standalone = opened.name.kind == Kind::Standalone;
         drop(state);
-        if let Lease::Modern(modern) = &self.lease {
+        if let Lease::Modern(modern) = &self.lease
+            && standalone
+        {
             // Full: there are wishes enough to make the one who listens look.
             let _full = modern.wishes.try_send(Wish::Listening);
         }
-        Ok(EventPipe::new(first, rest, self))
+        Ok(EventPipe::new(opened, rest, self))
+    }
+
+    /// Lets go of what nobody came back for. A call whose client stays away so long is cancelled: nobody
+    /// could be told its outcome.
+    pub(super) fn sweep(self: &Arc<Self>, now: Instant) {
+        let patience = self.shared.config.timeouts.resume;
+        let mut state = self.state();
+        let abandoned = state.streams.sweep(now, patience);
+        let calls: Vec<_> = abandoned
+            .into_iter()
+            .filter_map(|leg| state.talk.client_id(leg).map(str::to_owned))
+            .collect();
+        drop(state);
+        for call in calls {
+            let params =
+                format!(r#"{{"requestId":{call},"reason":"the client did not come back"}}"#);
+            let notice = message::notification("notifications/cancelled", &params);
+            let session = Arc::clone(self);
+            self.shared.tasks.spawn(async move {
+                if let Ok(notice) = Message::parse(&notice) {
+                    // The loss of the session shows itself to whoever asks next.
+                    let _gone = session.notify(&notice).await;
+                }
+            });
+        }
     }
 
     /// Takes a notification of the client.
@@ -303,8 +366,8 @@ impl LiveSession {
                 let leg = {
                     let mut state = self.state();
                     let leg = state.talk.cancel(id);
-                    if let Some(call) = leg.and_then(|leg| state.cancels.get(&leg)) {
-                        call.notify_one();
+                    if let Some(call) = leg.and_then(|leg| state.calls.get(&leg)) {
+                        call.cancelled.notify_one();
                     }
                     leg
                 };

@@ -2,29 +2,35 @@
 //! that an early failure still has an HTTP status.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::mpsc::channel;
 use tokio::sync::oneshot;
 
-use super::deliver::Item;
+use super::deliver::{Item, LAST_WORD};
 use super::session::LiveSession;
 use super::streams::{PIPE, Pipe};
 use super::{Answer, EventPipe};
 use crate::error::Error;
 use crate::protocol::client_legacy::Accept;
+use crate::protocol::event_id::Name;
 use crate::protocol::session::LegId;
-
-/// How long the last word waits for a client that does not read.
-const LAST_WORD: Duration = Duration::from_secs(10);
 
 /// The answer's way to the client.
 #[derive(Debug)]
 pub(super) struct Sink {
     accept: Accept,
     head: Option<oneshot::Sender<Result<Answer, Error>>>,
-    pipe: Option<Pipe>,
+    place: Option<Place>,
+}
+
+/// What messages go to that belong to the answer.
+#[derive(Debug)]
+enum Place {
+    /// A stream of the session that is open already, for several answers.
+    Part(Name),
+    /// A reader of ours.
+    Own(Pipe),
 }
 
 impl Sink {
@@ -35,18 +41,27 @@ impl Sink {
             Self {
                 accept,
                 head: Some(head),
-                pipe: None,
+                place: None,
             },
             answer,
         )
     }
 
     /// A part of a stream that is open already.
+    pub(super) fn part_of(accept: Accept, stream: Name) -> Self {
+        Self {
+            accept,
+            head: None,
+            place: Some(Place::Part(stream)),
+        }
+    }
+
+    /// For a reader of ours.
     pub(super) fn shared(accept: Accept, pipe: Pipe) -> Self {
         Self {
             accept,
             head: None,
-            pipe: Some(pipe),
+            place: Some(Place::Own(pipe)),
         }
     }
 
@@ -68,27 +83,37 @@ impl Sink {
     /// Makes the answer a stream, if the client takes one and is still there. What waited for a
     /// stream is the first thing in it.
     pub(super) fn open(&mut self, session: &Arc<LiveSession>, leg: LegId) {
-        let unread = match (&self.pipe, self.head.take_if(|_| self.accept.events)) {
-            (Some(pipe), _) if pipe.is_closed() => return,
-            (Some(pipe), _) => {
-                let waiting = session.state().streams.open_call(leg, pipe.clone());
-                waiting
-                    .into_iter()
-                    .filter_map(|item| pipe.try_send(item).err())
-                    .map(tokio::sync::mpsc::error::TrySendError::into_inner)
-                    .collect()
+        if let Some(head) = self.head.take_if(|_| self.accept.events) {
+            if head.is_closed() {
+                return;
             }
-            (None, Some(head)) if !head.is_closed() => {
-                let (pipe, rest) = channel(PIPE);
-                let first = session.state().streams.open_call(leg, pipe.clone());
-                self.pipe = Some(pipe);
-                // When nobody takes the stream, dropping it gives back what was in it.
-                let _gone = head.send(Ok(Answer::Events(EventPipe::new(first, rest, session))));
-                Vec::new()
+            let (pipe, rest) = channel(PIPE);
+            let opened = {
+                let streams = &mut session.state().streams;
+                let opened = streams.open_calls(1, pipe);
+                streams.join(leg, opened.name);
+                opened
+            };
+            // When nobody takes the stream, dropping it gives back what was in it.
+            let _gone = head.send(Ok(Answer::Events(EventPipe::new(opened, rest, session))));
+            return;
+        }
+        let streams = &mut session.state().streams;
+        match &self.place {
+            Some(_) if streams.has_call(leg) => {}
+            Some(Place::Part(stream)) => streams.join(leg, *stream),
+            Some(Place::Own(pipe)) => {
+                let opened = streams.open_calls(1, pipe.clone());
+                streams.join(leg, opened.name);
+                for item in opened.first {
+                    // Full at once: it waits for the next one.
+                    if let Err(full) = pipe.try_send(item) {
+                        streams.waiting.hold(full.into_inner());
+                    }
+                }
             }
-            (None, _) => return,
-        };
-        session.take_back(unread);
+            None => {}
+        }
     }
 
     /// Makes the answer a stream that belongs to no session; gives what is written to, unless nobody
@@ -98,35 +123,39 @@ impl Sink {
             let (pipe, rest) = channel(PIPE);
             head.send(Ok(Answer::Events(EventPipe::alone(Vec::new(), rest))))
                 .ok()?;
-            self.pipe = Some(pipe);
+            self.place = Some(Place::Own(pipe));
         }
-        self.pipe.clone()
+        self.pipe()
     }
 
-    /// What is written to, where the answer has become a stream.
+    /// What is written to, where the answer has become a stream of its own.
     pub(super) fn pipe(&self) -> Option<Pipe> {
-        self.pipe.clone()
+        match &self.place {
+            Some(Place::Own(pipe)) => Some(pipe.clone()),
+            _ => None,
+        }
     }
 
-    /// The outcome: a response, with the HTTP status that goes with it.
-    pub(super) async fn finish(mut self, status: u16, response: Bytes) {
-        match self.head.take() {
-            Some(head) if self.accept.json => {
+    /// The outcome, where no stream of the session owes it: a response, with the HTTP status that goes
+    /// with it.
+    pub(super) async fn finish(self, status: u16, response: Bytes) {
+        match (self.head, &self.place) {
+            (Some(head), _) if self.accept.json => {
                 let _gone = head.send(Ok(Answer::Json(status, response)));
             }
-            Some(head) => {
+            (Some(head), _) => {
                 let _gone = head.send(Ok(Answer::one_event(&response)));
             }
-            None => {
-                if let Some(pipe) = &self.pipe {
-                    let sending = pipe.send(Item::Outcome(response));
-                    let _gone = tokio::time::timeout(LAST_WORD, sending).await;
-                }
+            (None, Some(Place::Own(pipe))) => {
+                let sending = pipe.send(Item::Outcome(response));
+                let _gone = tokio::time::timeout(LAST_WORD, sending).await;
             }
+            (None, _) => {}
         }
     }
 
-    /// The outcome is an error of the gateway's. `body` is what it says where a stream is open.
+    /// The outcome, where no stream of the session owes it, is an error of the gateway's. `body` is what it
+    /// says where a stream is open.
     pub(super) async fn fail(mut self, error: Error, body: Bytes) {
         match self.head.take() {
             Some(head) => {

@@ -52,6 +52,7 @@ mod operator;
 mod parked;
 mod questions;
 mod rehearsal;
+mod resume;
 mod sdk;
 mod sdk_eras;
 mod secrets;

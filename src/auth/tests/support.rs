@@ -313,6 +313,7 @@ pub(super) fn config(access: Access) -> Config {
             call: some_time,
             question: some_time,
             stream: some_time,
+            resume: some_time,
             shutdown: some_time,
             keep_alive: some_time,
         },

@@ -64,6 +64,7 @@ fn config(port: u16, url: Url, audit: &Path) -> Config {
             question: Duration::from_mins(10),
             stream: Duration::from_secs(10),
             // Nobody waits long for Ctrl-C to be obeyed.
+            resume: Duration::from_mins(5),
             shutdown: Duration::from_secs(2),
             keep_alive: Duration::from_secs(15),
         },

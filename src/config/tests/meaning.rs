@@ -24,6 +24,7 @@ fn what_is_left_out_has_its_default() {
     assert_eq!(config.timeouts.call, Duration::from_mins(15));
     assert_eq!(config.timeouts.question, Duration::from_mins(10));
     assert_eq!(config.timeouts.stream, Duration::from_secs(10));
+    assert_eq!(config.timeouts.resume, Duration::from_mins(5));
     assert_eq!(config.timeouts.shutdown, Duration::from_secs(20));
     assert_eq!(config.timeouts.keep_alive, Duration::from_secs(15));
     assert_eq!(config.sessions.idle, Duration::from_mins(30));
@@ -83,7 +84,7 @@ limits:
   buffer: 3
   connections: 4
   answer: http
-timeouts: { connect: 500ms, call: 1h, question: 5m, stream: 1s, shutdown: 2s, keep_alive: 3s }
+timeouts: { connect: 500ms, call: 1h, question: 5m, stream: 1s, resume: 90s, shutdown: 2s, keep_alive: 3s }
 sessions: { idle: 7m, max: 8 }
 audit: { file: logs/audit.jsonl, when_full: refuse }",
     );
@@ -109,6 +110,7 @@ audit: { file: logs/audit.jsonl, when_full: refuse }",
     assert_eq!(config.timeouts.call, Duration::from_hours(1));
     assert_eq!(config.timeouts.question, Duration::from_mins(5));
     assert_eq!(config.timeouts.stream, Duration::from_secs(1));
+    assert_eq!(config.timeouts.resume, Duration::from_secs(90));
     assert_eq!(config.timeouts.shutdown, Duration::from_secs(2));
     assert_eq!(config.timeouts.keep_alive, Duration::from_secs(3));
     assert_eq!(

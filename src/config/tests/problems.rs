@@ -273,6 +273,7 @@ fn a_wait_can_not_be_switched_off() {
         "call",
         "question",
         "stream",
+        "resume",
         "shutdown",
         "keep_alive",
     ] {
