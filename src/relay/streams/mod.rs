@@ -45,6 +45,8 @@ pub(crate) struct Streams {
     /// Where the client's events have ids, so that it can come back for them.
     kept: Option<Kept>,
     opened: u32,
+    /// The session has ended: nothing but outcomes goes out.
+    closed: bool,
 }
 
 /// A stream as its reader gets it.
@@ -71,6 +73,7 @@ impl Streams {
             waiting: Waiting::new(room),
             kept: resumable.then(Kept::default),
             opened: 0,
+            closed: false,
         }
     }
 
@@ -280,13 +283,13 @@ impl Streams {
 
     /// Whether there is a stream for a message of this cause.
     pub(crate) fn has_route(&mut self, cause: Option<LegId>, face: Face) -> bool {
-        route(&mut self.open, &self.away, cause, face).is_some()
+        !self.closed && route(&mut self.open, &self.away, cause, face).is_some()
     }
 
     /// Puts a message where its client reads it.
     pub(crate) fn put(&mut self, cause: Option<LegId>, face: Face, item: Item) -> Put {
         let mut item = item;
-        loop {
+        while !self.closed {
             let Some(stream) = route(&mut self.open, &self.away, cause, face) else {
                 return Put::Nowhere(item);
             };
@@ -296,6 +299,7 @@ impl Streams {
                 put => return put,
             }
         }
+        Put::Nowhere(item)
     }
 
     /// Puts the outcome of a call into its stream. Where nobody reads that, it is kept for who comes back.
@@ -360,7 +364,7 @@ impl Streams {
     /// Closes every stream, once what is in it has been read, and the outcome of what it carries.
     pub(crate) fn close(&mut self) {
         self.close_standalone();
-        self.open.iter_mut().for_each(|it| it.legs.clear());
+        self.closed = true;
         self.kept = None;
         self.away.clear();
         drop(self.waiting.take());

@@ -238,8 +238,10 @@ fn a_client_without_event_ids_is_kept_nothing() {
 #[test]
 fn a_session_that_ends_still_gives_the_last_word() {
     let (mut streams, leg, _, mut reader) = with_call();
-    let name = streams.end_call(leg).unwrap();
     streams.close();
+    let put = streams.put(Some(leg), Face::Legacy, Item::Notice("late".into()));
+    assert!(matches!(put, Put::Nowhere(_)), "{put:?}");
+    let name = streams.end_call(leg).unwrap();
     let put = streams.put_outcome(name, Item::Outcome("the session ended".into()));
     assert!(matches!(put, Put::Done), "{put:?}");
     streams.settle(name, Instant::now());
