@@ -12,12 +12,12 @@ use super::problem::Position;
 use super::read::{Fault, Reader, Table};
 use super::spelling::nearest;
 use super::yaml::{Node, Value};
-use super::{Access, ApiKey, Auth, Issuer, KeySource, ServerName, address};
+use super::{Access, ApiKey, Auth, Issuer, KeySource, ServerName, address, quantity};
 
 /// The keys of `auth`, of an issuer and of an API key.
 pub(super) const KEYS: &[&str] = &["issuers", "api_keys"];
 pub(super) const ISSUER: &[&str] = &["issuer", "jwks_url", "jwks_file", "audiences"];
-pub(super) const API_KEY: &[&str] = &["name", "sha256", "servers"];
+pub(super) const API_KEY: &[&str] = &["name", "sha256", "servers", "headless"];
 
 const AUTH: &str = "list `issuers` or `api_keys`, or write `auth: open` to let everybody in";
 const DIGEST: &str =
@@ -188,11 +188,13 @@ fn read_keys(reader: &mut Reader, nodes: &Nodes<'_>, servers: &[&str]) -> Vec<Ap
                 "give each key its own secret, or keep one of the two",
             );
         }
+        let headless = table.value_or(reader, "headless", quantity::yes_or_no, false);
         if let (Some(name), Some(sha256)) = (name, sha256) {
             keys.push(ApiKey {
                 name,
                 sha256,
                 servers: opens,
+                headless,
             });
         }
     }

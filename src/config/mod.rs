@@ -11,12 +11,14 @@
 
 mod access;
 mod address;
+pub mod condition;
 mod doubt;
 mod file;
 mod interpolate;
 mod named;
 mod problem;
 mod quantity;
+pub mod questions;
 mod read;
 mod server;
 mod spelling;
@@ -38,6 +40,7 @@ use url::Url;
 
 pub use self::named::KeySetTest;
 pub use self::problem::{Position, Problem, Problems};
+pub use self::questions::Questions;
 
 /// Looks up a variable of the environment: what a `${NAME}` in the file stands for.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -94,6 +97,10 @@ pub struct Server {
     pub session_scope: Option<SessionScope>,
     /// What such a session is opened with.
     pub profile: Profile,
+    /// What it may ask of people.
+    pub questions: Questions,
+    /// Its tools that the gateway asks about before they run: names, `*` for any text.
+    pub approve: Vec<String>,
 }
 
 impl Server {
@@ -107,6 +114,8 @@ impl Server {
             era: ServerEra::default(),
             session_scope: None,
             profile: Profile::default(),
+            questions: Questions::default(),
+            approve: Vec::new(),
         }
     }
 }
@@ -196,6 +205,8 @@ pub struct ApiKey {
     pub sha256: [u8; 32],
     /// The servers it opens; `None`: every one.
     pub servers: Option<BTreeSet<ServerName>>,
+    /// Whether nobody sits there who could be asked something.
+    pub headless: bool,
 }
 
 /// A rate with a burst, and a number of calls at once. `None` is unlimited.
@@ -263,7 +274,7 @@ pub struct Timeouts {
     pub connect: Duration,
     /// For a call, not counting the time in which a person thinks (default 15 min).
     pub call: Duration,
-    /// For a person's answer (default 10 min).
+    /// For a person's answer (default 5 min).
     pub question: Duration,
     /// How long a question waits for a stream that can carry it to its client (default 10 s).
     pub stream: Duration,
@@ -393,7 +404,7 @@ impl Default for Timeouts {
         Self {
             connect: Duration::from_secs(5),
             call: Duration::from_mins(15),
-            question: Duration::from_mins(10),
+            question: Duration::from_mins(5),
             stream: Duration::from_secs(10),
             resume: Duration::from_mins(5),
             shutdown: Duration::from_secs(20),
@@ -468,6 +479,11 @@ impl fmt::Debug for Server {
             .field("name", &self.name)
             .field("origin", &self.url.origin().ascii_serialization())
             .field("headers", &self.headers.keys().collect::<Vec<_>>())
+            .field("era", &self.era)
+            .field("session_scope", &self.session_scope)
+            .field("profile", &self.profile)
+            .field("questions", &self.questions)
+            .field("approve", &self.approve)
             .finish_non_exhaustive()
     }
 }

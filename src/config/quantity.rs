@@ -142,6 +142,18 @@ pub(super) fn count(text: &str) -> Result<usize, Fault> {
     number(text).and_then(|number| usize::try_from(number.get()).map_err(fault))
 }
 
+/// `true` or `false`.
+pub(super) fn yes_or_no(text: &str) -> Result<bool, Fault> {
+    match text {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err(Fault::new(
+            "is neither yes nor no",
+            "write `true` or `false`",
+        )),
+    }
+}
+
 /// What `parse` reads, or `off`, which is `None`.
 pub(super) fn or_off<T>(parse: impl Parse<T>) -> impl Parse<Option<T>> {
     move |text: &str| match (text, parse(text)) {

@@ -10,7 +10,7 @@ use super::problem::Position;
 use super::quantity::{self, or_off};
 use super::read::{Fault, Reader, Table, join};
 use super::yaml::Node;
-use super::{Profile, RateLimits, Server, ServerEra, ServerName, SessionScope, address};
+use super::{Profile, RateLimits, Server, ServerEra, ServerName, SessionScope, address, questions};
 
 /// The keys of a server.
 pub(super) const KEYS: &[&str] = &[
@@ -20,6 +20,8 @@ pub(super) const KEYS: &[&str] = &[
     "era",
     "session_scope",
     "profile",
+    "questions",
+    "approve",
 ];
 
 /// The keys of its limits.
@@ -27,7 +29,7 @@ pub(super) const RATES: &[&str] = &["requests", "burst", "concurrent"];
 
 const NAME: &str = "write 1 to 64 of `A-Z a-z 0-9 - _ .`, starting with a letter or digit";
 
-/// `servers: { <name>: { url, headers, limits, era, session_scope, profile } }`.
+/// `servers: { <name>: { url, headers, limits, era, session_scope, profile, questions, approve } }`.
 pub(super) fn servers(reader: &mut Reader, top: &Table<'_>) -> BTreeMap<ServerName, Arc<Server>> {
     let mut servers = BTreeMap::new();
     let Some(node) = top.required(
@@ -98,6 +100,12 @@ fn server(
     let era = table.value_or(reader, "era", era, ServerEra::default());
     let session_scope = table.value_or(reader, "session_scope", scope, None);
     let profile = table.value_or(reader, "profile", profile, Profile::default());
+    let questions = table
+        .get("questions")
+        .map(|node| questions::questions(reader, &table.path("questions"), node));
+    let approve = table
+        .get("approve")
+        .map(|node| questions::approve(reader, &table.path("approve"), node));
     Some(Server {
         name: name?,
         url: url?,
@@ -106,6 +114,8 @@ fn server(
         era,
         session_scope,
         profile,
+        questions: questions.unwrap_or_default(),
+        approve: approve.unwrap_or_default(),
     })
 }
 
@@ -182,7 +192,8 @@ pub(super) fn rates(reader: &mut Reader, table: &Table<'_>) -> RateLimits {
     }
 }
 
-fn headers(reader: &mut Reader, path: &str, node: &Node) -> HeaderMap {
+/// Headers that are sent with each request.
+pub(super) fn headers(reader: &mut Reader, path: &str, node: &Node) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (key, node) in reader
         .entries(path, node, "{ x-api-key: \"${BOOKING_KEY}\" }")

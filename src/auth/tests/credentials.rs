@@ -20,6 +20,7 @@ fn key(name: &str, secret: &str, servers: Option<&[&str]>) -> ApiKey {
             .collect::<BTreeSet<_>>()
     });
     ApiKey {
+        headless: false,
         name: name.to_owned(),
         sha256,
         servers,

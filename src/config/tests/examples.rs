@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::config::{Access, Config, KeySource, LimitAnswer, WhenFull, access, file, server};
+use crate::config::{
+    Access, Config, KeySource, LimitAnswer, WhenFull, access, file, questions, server,
+};
 
 pub(super) const FULL: &str = "gateway.yaml";
 const MINIMAL: &str = "minimal.yaml";
@@ -20,6 +22,7 @@ pub(super) fn read(name: &str) -> String {
 fn environment(name: &str) -> Option<String> {
     match name {
         "BOOKING_KEY" => Some("booking-key".to_owned()),
+        "HOOK_KEY" => Some("hook-key".to_owned()),
         "CALENDAR_TOKEN" => Some("calendar-token".to_owned()),
         "CI_KEY_SHA256" => Some("0f".repeat(32)),
         _ => None,
@@ -124,6 +127,7 @@ fn the_complete_file_names_the_variables_that_it_needs() {
         missing,
         [
             "`${BOOKING_KEY}`: the environment has no `BOOKING_KEY`",
+            "`${HOOK_KEY}`: the environment has no `HOOK_KEY`",
             "`${CALENDAR_TOKEN}`: the environment has no `CALENDAR_TOKEN`",
             "`${CI_KEY_SHA256}`: the environment has no `CI_KEY_SHA256`",
         ]
@@ -133,7 +137,7 @@ fn the_complete_file_names_the_variables_that_it_needs() {
         .lines()
         .find(|line| line.contains("In this file:"))
         .unwrap();
-    for name in ["BOOKING_KEY", "CALENDAR_TOKEN", "CI_KEY_SHA256"] {
+    for name in ["BOOKING_KEY", "HOOK_KEY", "CALENDAR_TOKEN", "CI_KEY_SHA256"] {
         assert!(comment.contains(name), "{comment}");
     }
 }
@@ -150,6 +154,11 @@ fn the_complete_file_has_every_key() {
         file::AUDIT,
         server::KEYS,
         server::RATES,
+        questions::KEYS,
+        questions::LIMITS,
+        questions::URLS,
+        questions::RULE,
+        questions::HOOK,
         access::KEYS,
         access::ISSUER,
         access::API_KEY,
@@ -182,11 +191,11 @@ fn the_complete_file_shows_the_true_defaults() {
         let without = parse_full(&without.join("\n"));
         assert_eq!(format!("{without:?}"), whole, "{line}");
     }
-    // listen, era and profile, the caps, answer, the timeouts, the sessions, allowed_origins and
-    // when_full.
+    // listen, era and profile, what is said of questions, the caps, answer, the timeouts, the sessions,
+    // allowed_origins and when_full.
     assert_eq!(
         shown,
-        1 + 2 + 7 + 1 + 5 + 2 + 1 + 1 + 1,
+        1 + 2 + 9 + 7 + 1 + 7 + 2 + 1 + 1,
         "lines that show a default"
     );
 }

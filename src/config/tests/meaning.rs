@@ -22,7 +22,7 @@ fn what_is_left_out_has_its_default() {
     assert_eq!(config.limits.answer, LimitAnswer::JsonRpc);
     assert_eq!(config.timeouts.connect, Duration::from_secs(5));
     assert_eq!(config.timeouts.call, Duration::from_mins(15));
-    assert_eq!(config.timeouts.question, Duration::from_mins(10));
+    assert_eq!(config.timeouts.question, Duration::from_mins(5));
     assert_eq!(config.timeouts.stream, Duration::from_secs(10));
     assert_eq!(config.timeouts.resume, Duration::from_mins(5));
     assert_eq!(config.timeouts.shutdown, Duration::from_secs(20));

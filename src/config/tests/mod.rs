@@ -6,6 +6,7 @@ mod files;
 mod meaning;
 mod problems;
 mod quantities;
+mod questions;
 mod secrets;
 
 use super::{Config, Problems};
