@@ -21,3 +21,4 @@ pub mod answer;
 pub mod form;
 mod json;
 pub mod remark;
+pub mod urls;
