@@ -48,8 +48,8 @@
 //!               http ──► auth ─────────► upstream::client      leaves that all may use:
 //!                 │  ──► limit                                 config (read-only), error, telemetry
 //!                 ▼
-//!               relay ─► upstream
-//!                 │
+//!               relay ─► policy ───────► upstream::client
+//!                 │  ──► upstream
 //!                 ▼
 //!              protocol   imports nothing of the crate
 //! ```
@@ -76,6 +76,7 @@ pub mod error;
 mod gateway;
 mod http;
 pub mod limit;
+pub mod policy;
 pub mod protocol;
 pub mod relay;
 pub mod telemetry;

@@ -1,0 +1,226 @@
+//! The schema that an answer is checked against, compiled.
+//!
+//! # Invariants
+//! - No schema can keep the gateway busy or overflow its stack: what its references unfold to is
+//!   counted before anything is compiled, against the size of the answer.
+//! - Patterns are matched in linear time. One that can't be is left to the server.
+//! - Nothing is fetched: references lead into the schema itself or nowhere.
+
+use jsonschema::{Draft, EmailOptions, PatternOptions, Validator};
+use serde_json::{Map, Value, json};
+
+use crate::policy::form::{Field, Form, Kind};
+
+/// How much of an answer may meet how much of a schema: the product of both sizes.
+const MAX_WORK: usize = 4_000_000;
+
+/// How many parts of a schema may be met at all, references unfolded.
+const MAX_PARTS: usize = 50_000;
+
+/// How deep a schema may be, references unfolded.
+const MAX_DEPTH: usize = 256;
+
+/// How many patterns are compiled for one answer.
+const MAX_PATTERNS: usize = 64;
+
+/// The most that a compiled pattern may take, in bytes.
+const MAX_PATTERN: usize = 1 << 20;
+
+/// The words at the top of a schema that say which fields there are, besides `properties`.
+const OPEN: &[&str] = &[
+    "$ref",
+    "allOf",
+    "anyOf",
+    "dependencies",
+    "dependentSchemas",
+    "if",
+    "oneOf",
+    "patternProperties",
+    "unevaluatedProperties",
+];
+
+/// Whether the form has, or may have, a field with this name.
+pub(super) fn knows(form: &Form, name: &str) -> bool {
+    let schema = form.schema();
+    let open = |schema: &Map<String, Value>| {
+        OPEN.iter().any(|word| schema.contains_key(*word))
+            || schema
+                .get("additionalProperties")
+                .is_some_and(|it| *it != Value::Bool(false))
+    };
+    let required = || {
+        let names = schema.get("required").and_then(Value::as_array);
+        names.is_some_and(|names| names.iter().any(|it| it == name))
+    };
+    form.field(name).is_some() || schema.as_object().is_some_and(open) || required()
+}
+
+/// What checks answers to the form; none where that can't be done in bounded time, or at all.
+pub(super) fn validator(form: &Form, values: &Value) -> Option<Validator> {
+    if form.outside().is_none() {
+        return compile(&flat(form));
+    }
+    let schema = form.schema();
+    let parts = parts(schema)?;
+    if parts.saturating_mul(size(values)) > MAX_WORK {
+        return None;
+    }
+    compile(schema).or_else(|| {
+        let mut rest = schema.clone();
+        drop_patterns(&mut rest);
+        compile(&rest)
+    })
+}
+
+fn compile(schema: &Value) -> Option<Validator> {
+    let draft = match Draft::Draft202012.detect(schema) {
+        // A dialect that only its author knows is read as what the specification has by default
+        // (2026-07-28 basic/index, "JSON Schema Usage").
+        Draft::Unknown => Draft::Draft202012,
+        known => known,
+    };
+    jsonschema::options()
+        .with_draft(draft)
+        .should_validate_formats(true)
+        // RFC 5321 §4.1.2 has no display name in a `Mailbox`.
+        .with_email_options(EmailOptions::default().without_display_text())
+        .with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN))
+        .build(schema)
+        .ok()
+}
+
+/// The schema of a flat form, in which choices are a plain list: as `oneOf` a value that is listed
+/// twice would never be valid.
+fn flat(form: &Form) -> Value {
+    let described = form.schema().get("properties");
+    let properties: Map<String, Value> = form
+        .fields()
+        .iter()
+        .map(|field| {
+            let schema = described.and_then(|described| described.get(&field.name));
+            (field.name.clone(), checked(field, schema))
+        })
+        .collect();
+    let required: Vec<&str> = form
+        .fields()
+        .iter()
+        .filter(|field| field.required)
+        .map(|field| field.name.as_str())
+        .collect();
+    json!({ "type": "object", "properties": properties, "required": required })
+}
+
+/// What the schema of a field says of an answer.
+fn checked(field: &Field, schema: Option<&Value>) -> Value {
+    let words: &[&str] = match field.kind {
+        Kind::String => &["type", "minLength", "maxLength", "format"],
+        Kind::Number | Kind::Integer => &["type", "minimum", "maximum"],
+        Kind::MultiSelect => &["type", "minItems", "maxItems", "uniqueItems"],
+        Kind::Boolean | Kind::Enum | Kind::Other => &["type"],
+    };
+    let mut kept: Map<String, Value> = words
+        .iter()
+        .filter_map(|word| Some(((*word).to_owned(), schema?.get(*word)?.clone())))
+        .collect();
+    let mut values: Vec<&str> = field
+        .choices
+        .iter()
+        .map(|choice| choice.value.as_str())
+        .collect();
+    values.sort_unstable();
+    values.dedup();
+    match field.kind {
+        Kind::Enum => {
+            kept.insert("enum".to_owned(), json!(values));
+        }
+        Kind::MultiSelect => {
+            kept.insert("items".to_owned(), json!({ "enum": values }));
+        }
+        _ => {}
+    }
+    kept.into()
+}
+
+/// What a schema may still unfold to.
+struct Left {
+    parts: usize,
+    patterns: usize,
+}
+
+/// How many parts a schema has when its references are unfolded; none if it can't be told, or if
+/// they are too many or without end.
+fn parts(schema: &Value) -> Option<usize> {
+    let mut left = Left {
+        parts: MAX_PARTS,
+        patterns: MAX_PATTERNS,
+    };
+    left.unfold(schema, schema, 0)?;
+    Some(MAX_PARTS - left.parts)
+}
+
+impl Left {
+    fn unfold(&mut self, part: &Value, root: &Value, depth: usize) -> Option<()> {
+        self.parts = self.parts.checked_sub(1)?;
+        if depth > MAX_DEPTH {
+            return None;
+        }
+        match part {
+            Value::Array(parts) => {
+                for part in parts {
+                    self.unfold(part, root, depth + 1)?;
+                }
+            }
+            Value::Object(members) => {
+                for (name, part) in members {
+                    self.member(name, part, root, depth)?;
+                }
+            }
+            _ => {}
+        }
+        Some(())
+    }
+
+    fn member(&mut self, name: &str, part: &Value, root: &Value, depth: usize) -> Option<()> {
+        match (name, part) {
+            ("$ref", Value::String(to)) => {
+                return self.unfold(root.pointer(to.strip_prefix('#')?)?, root, depth + 1);
+            }
+            // With these, a reference can lead elsewhere than its text says.
+            ("$id" | "id", Value::String(_)) if depth > 0 => return None,
+            (
+                "$anchor" | "$dynamicAnchor" | "$recursiveAnchor" | "$dynamicRef" | "$recursiveRef",
+                Value::String(_) | Value::Bool(_),
+            ) => return None,
+            ("pattern", Value::String(_)) => self.patterns = self.patterns.checked_sub(1)?,
+            ("patternProperties", Value::Object(patterns)) => {
+                self.patterns = self.patterns.checked_sub(patterns.len())?;
+            }
+            _ => {}
+        }
+        self.unfold(part, root, depth + 1)
+    }
+}
+
+/// How much there is in a value; long text counts more, since it is searched for patterns.
+fn size(value: &Value) -> usize {
+    match value {
+        Value::Array(values) => 1 + values.iter().map(size).sum::<usize>(),
+        Value::Object(members) => 1 + members.values().map(size).sum::<usize>(),
+        Value::String(text) => 1 + text.len() / 16,
+        _ => 1,
+    }
+}
+
+/// Takes out the patterns: of text, so that it is not taken for a field of that name.
+fn drop_patterns(schema: &mut Value) {
+    match schema {
+        Value::Array(parts) => parts.iter_mut().for_each(drop_patterns),
+        Value::Object(members) => {
+            if members.get("pattern").is_some_and(Value::is_string) {
+                members.remove("pattern");
+            }
+            members.values_mut().for_each(drop_patterns);
+        }
+        _ => {}
+    }
+}
