@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::sync::mpsc::Permit;
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::session::{Face, LiveSession};
+use super::streams::Pipe;
 use crate::protocol::message::Message;
 use crate::protocol::session::{LegId, QuestionId};
 
@@ -50,6 +52,24 @@ impl Item {
 /// How long a stream may be full before it is taken for dead.
 const STALLED: Duration = Duration::from_secs(30);
 
+/// Why nothing more goes into a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoRoom {
+    /// Its client is gone.
+    Closed,
+    /// Its client has not read for too long.
+    Stalled,
+}
+
+/// Waits for room in a stream, for as long as a client may be slow.
+pub(super) async fn room(pipe: &Pipe) -> Result<Permit<'_, Item>, NoRoom> {
+    match tokio::time::timeout(STALLED, pipe.reserve()).await {
+        Ok(Ok(room)) => Ok(room),
+        Ok(Err(_closed)) => Err(NoRoom::Closed),
+        Err(_stalled) => Err(NoRoom::Stalled),
+    }
+}
+
 impl LiveSession {
     /// Puts something where the client reads it. Waits while that place is full, so that a slow
     /// client slows its own server's stream and nothing else; one that does not read at all loses the
@@ -72,12 +92,11 @@ impl LiveSession {
                 // A closed pipe is not found by the next look for a route.
                 Err(TrySendError::Closed(item)) => item,
                 Err(TrySendError::Full(item)) => {
-                    let room = tokio::time::timeout(STALLED, pipe.reserve());
-                    match self.ended.run_until_cancelled(room).await {
+                    match self.ended.run_until_cancelled(room(&pipe)).await {
                         None => return,
-                        Some(Ok(Ok(room))) => return room.send(item),
-                        Some(Ok(Err(_closed))) => item,
-                        Some(Err(_stalled)) => {
+                        Some(Ok(room)) => return room.send(item),
+                        Some(Err(NoRoom::Closed)) => item,
+                        Some(Err(NoRoom::Stalled)) => {
                             self.state().streams.cut(&pipe);
                             item
                         }
