@@ -27,6 +27,7 @@ use super::standalone::jittered;
 use crate::error::Error;
 use crate::protocol::message::{self, Message};
 use crate::protocol::object::{elements, members, quoted, text};
+use crate::protocol::subscription::covers;
 use crate::protocol::to_legacy::untagged;
 
 /// What a server offers beside answers, as it discovered.
@@ -352,7 +353,7 @@ impl Listener<'_> {
             return false;
         };
         let uri = text(uri).unwrap_or_default();
-        self.wanted.iter().any(|wanted| uri.starts_with(wanted))
+        self.wanted.iter().any(|wanted| covers(wanted, &uri))
     }
 
     async fn make_up(&mut self) {

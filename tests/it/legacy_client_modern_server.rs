@@ -749,7 +749,8 @@ async fn subscribing_opens_a_new_subscription_with_all() {
         -32602
     );
     let third = server.get_stream("subscription").await;
-    for uri in ["shop://elsewhere", "shop://a/b"] {
+    // What merely begins with the same letters is another resource.
+    for uri in ["shop://elsewhere", "shop://ab", "shop://a/b"] {
         let params = format!(
             r#"{{"uri":"{uri}","_meta":{{"io.modelcontextprotocol/subscriptionId":{}}}}}"#,
             third.id

@@ -22,6 +22,7 @@ use crate::protocol::client_modern::Rejected;
 use crate::protocol::edit::{Edit, edit};
 use crate::protocol::message::{self, Kind, Message};
 use crate::protocol::object::{elements, members, text};
+use crate::protocol::subscription::covers;
 
 /// The most resources that one listen may name.
 const MOST: usize = 256;
@@ -288,16 +289,7 @@ impl Wanted {
                 let Ok([Some(uri)]) = notice.param(["uri"]) else {
                     return false;
                 };
-                // What is updated may lie under what was subscribed to.
-                text(uri).is_some_and(|uri| {
-                    self.uris.iter().any(|own| {
-                        uri.strip_prefix(own.as_str()).is_some_and(|rest| {
-                            rest.is_empty()
-                                || own.ends_with('/')
-                                || rest.starts_with(['/', '?', '#'])
-                        })
-                    })
-                })
+                text(uri).is_some_and(|uri| self.uris.iter().any(|own| covers(own, &uri)))
             }
             _ => false,
         }
