@@ -32,6 +32,7 @@ use crate::protocol::message::{self, Kind, Message};
 use crate::protocol::mirror::{Marks, PARAM_PREFIX};
 use crate::protocol::object::{edit, elements, entries, members, quoted, text};
 use crate::protocol::server_modern::{META_SUBSCRIPTION, Outcome, Wanted, headers};
+use crate::protocol::subscription;
 use crate::protocol::version::MODERN;
 use crate::telemetry::audit::{self, Record, Slot};
 use crate::upstream::http::HttpServer;
@@ -163,10 +164,7 @@ impl Passage {
             End::Gone => self.slot.write(of_failure(record, &Error::Cancelled)),
             End::Closed => {
                 self.slot.write(of_failure(record, &Error::ShuttingDown));
-                let result = format!(
-                    r#"{{"resultType":"complete","_meta":{{"{META_SUBSCRIPTION}":{id}}}}}"#
-                );
-                self.sink.finish(200, message::result(id, &result)).await;
+                self.sink.finish(200, subscription::complete(id)).await;
             }
         }
     }

@@ -19,10 +19,9 @@ use crate::error::Error;
 use crate::limit::Admission;
 use crate::protocol::client_legacy::Accept;
 use crate::protocol::client_modern::Rejected;
-use crate::protocol::edit::{Edit, edit};
-use crate::protocol::message::{self, Kind, Message};
-use crate::protocol::object::{elements, members, text};
-use crate::protocol::subscription::covers;
+use crate::protocol::message::{Kind, Message};
+use crate::protocol::object::text;
+use crate::protocol::subscription::{self, Filter};
 
 /// The most resources that one listen may name.
 const MOST: usize = 256;
@@ -44,25 +43,17 @@ const VISITED: usize = 64;
 struct Listen {
     /// The id of the request, as JSON text: every message of it is tagged with it.
     id: String,
-    wanted: Wanted,
+    wanted: Filter,
     pipe: Sender<Item>,
     _dropped: DropGuard,
-}
-
-/// What a client wants to hear of.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Wanted {
-    tools: bool,
-    prompts: bool,
-    resources: bool,
-    uris: Vec<String>,
 }
 
 impl Visit<'_> {
     /// Opens a stream of what changes.
     pub(super) async fn listen(&self) -> Result<Answer, Error> {
         self.shared.limiter.pass(self.server, self.principal)?;
-        let wanted = Wanted::read(self.message)?;
+        let [filter] = self.message.param(["notifications"])?;
+        let wanted = Filter::read(filter, MOST).map_err(Rejected::Params)?;
         match self.listen_at(self.session().await?, wanted.clone()).await {
             // The server has forgotten the session, and took nothing of it.
             Err(Error::Forgotten) => self.listen_at(self.session().await?, wanted).await,
@@ -70,13 +61,13 @@ impl Visit<'_> {
         }
     }
 
-    async fn listen_at(&self, pooled: Pooled, wanted: Wanted) -> Result<Answer, Error> {
+    async fn listen_at(&self, pooled: Pooled, wanted: Filter) -> Result<Answer, Error> {
         let listens = pooled.session.listens();
         let turn = listens.turn.lock().await;
         let honoured = subscribe(&pooled, wanted).await?;
         let id = self.message.id().unwrap_or("null").to_owned();
         let (pipe, rest) = channel(PIPE);
-        let acknowledged = acknowledgement(&id, &honoured);
+        let acknowledged = subscription::acknowledgement(&id, &honoured);
         let dropped = CancellationToken::new();
         let attending = attend(
             pooled.clone(),
@@ -103,14 +94,9 @@ impl Visit<'_> {
 }
 
 /// What of it the server can be heard on; subscribed to where need be.
-async fn subscribe(pooled: &Pooled, wanted: Wanted) -> Result<Wanted, Error> {
+async fn subscribe(pooled: &Pooled, wanted: Filter) -> Result<Filter, Error> {
     let (session, welcome) = (&pooled.session, &pooled.welcome);
-    let mut honoured = Wanted {
-        tools: wanted.tools && welcome.has_part("tools", "listChanged"),
-        prompts: wanted.prompts && welcome.has_part("prompts", "listChanged"),
-        resources: wanted.resources && welcome.has_part("resources", "listChanged"),
-        uris: Vec::new(),
-    };
+    let mut honoured = wanted.lists_told(|list| welcome.has_part(list, "listChanged"));
     if !welcome.has_part("resources", "subscribe") {
         return Ok(honoured);
     }
@@ -195,7 +181,7 @@ impl LiveSession {
             if !listen.wanted.includes(notice) {
                 return !listen.pipe.is_closed();
             }
-            let Some(tagged) = tagged(notice, &listen.id) else {
+            let Some(tagged) = subscription::tagged(notice, &listen.id) else {
                 return true;
             };
             // Who does not keep up with changes can't trust what they missed: their stream ends, and
@@ -207,13 +193,8 @@ impl LiveSession {
     /// Ends every listen with its result: the server is gone for good.
     pub(in crate::relay) fn end_listens(&self) {
         for listen in self.listens().open.lock().drain(..) {
-            let result = format!(
-                r#"{{"resultType":"complete","_meta":{{"io.modelcontextprotocol/subscriptionId":{}}}}}"#,
-                listen.id
-            );
-            let _gone = listen
-                .pipe
-                .try_send(Item::Outcome(message::result(&listen.id, &result)));
+            let complete = subscription::complete(&listen.id);
+            let _gone = listen.pipe.try_send(Item::Outcome(complete));
         }
     }
 }
@@ -251,144 +232,5 @@ impl Listens {
             .lock()
             .iter()
             .any(|listen| !listen.pipe.is_closed())
-    }
-}
-
-impl Wanted {
-    fn read(message: &Message) -> Result<Self, Error> {
-        let [filter] = message.param(["notifications"])?;
-        let filter = filter.ok_or(Rejected::Params("`notifications` is missing"))?;
-        let names = [
-            "toolsListChanged",
-            "promptsListChanged",
-            "resourcesListChanged",
-            "resourceSubscriptions",
-        ];
-        let [tools, prompts, resources, uris] = members(filter, names)
-            .map_err(|_| Rejected::Params("`notifications` can't be read"))?;
-        let uris = elements(uris.unwrap_or("[]"), MOST)
-            .map_err(|_| Rejected::Params("`resourceSubscriptions` can't be read"))?;
-        Ok(Self {
-            tools: tools == Some("true"),
-            prompts: prompts == Some("true"),
-            resources: resources == Some("true"),
-            uris: uris
-                .into_iter()
-                .filter_map(text)
-                .map(std::borrow::Cow::into_owned)
-                .collect(),
-        })
-    }
-
-    fn includes(&self, notice: &Message) -> bool {
-        match notice.method() {
-            "notifications/tools/list_changed" => self.tools,
-            "notifications/prompts/list_changed" => self.prompts,
-            "notifications/resources/list_changed" => self.resources,
-            "notifications/resources/updated" => {
-                let Ok([Some(uri)]) = notice.param(["uri"]) else {
-                    return false;
-                };
-                text(uri).is_some_and(|uri| self.uris.iter().any(|own| covers(own, &uri)))
-            }
-            _ => false,
-        }
-    }
-}
-
-fn acknowledgement(id: &str, honoured: &Wanted) -> Bytes {
-    let kinds = [
-        ("toolsListChanged", honoured.tools),
-        ("promptsListChanged", honoured.prompts),
-        ("resourcesListChanged", honoured.resources),
-    ];
-    let mut parts: Vec<_> = kinds
-        .iter()
-        .filter(|(_, wanted)| *wanted)
-        .map(|(kind, _)| format!(r#""{kind}":true"#))
-        .collect();
-    if !honoured.uris.is_empty() {
-        parts.push(format!(
-            r#""resourceSubscriptions":{}"#,
-            serde_json::json!(honoured.uris)
-        ));
-    }
-    let params = format!(
-        r#"{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}},"notifications":{{{}}}}}"#,
-        parts.join(",")
-    );
-    message::notification("notifications/subscriptions/acknowledged", &params)
-}
-
-fn tagged(notice: &Message, id: &str) -> Option<Bytes> {
-    let params = notice.params().unwrap_or("{}");
-    let [meta] = members(params, ["_meta"]).ok()?;
-    let meta = edit(
-        meta.unwrap_or("{}"),
-        [("io.modelcontextprotocol/subscriptionId", Edit::Set(id))],
-    )?;
-    let params = edit(params, [("_meta", Edit::Set(&meta))])?;
-    let whole = std::str::from_utf8(notice.bytes()).ok()?;
-    edit(whole, [("params", Edit::Set(&params))]).map(Bytes::from)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn message(text: &str) -> Message {
-        Message::parse(&text.to_owned().into_bytes().into()).unwrap()
-    }
-
-    #[test]
-    fn a_listen_hears_what_it_asked_for() {
-        let wanted = Wanted::read(&message(
-            r#"{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["shop://a","shop://b/"]}}}"#,
-        ))
-        .unwrap();
-        let table = [
-            (
-                r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#,
-                true,
-            ),
-            (
-                r#"{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}"#,
-                false,
-            ),
-            (
-                r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"shop://a"}}"#,
-                true,
-            ),
-            (
-                r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"shop://a/1"}}"#,
-                true,
-            ),
-            (
-                r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"shop://ab"}}"#,
-                false,
-            ),
-            (
-                r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"shop://b/2"}}"#,
-                true,
-            ),
-            (
-                r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#,
-                false,
-            ),
-        ];
-        for (notice, heard) in table {
-            assert_eq!(wanted.includes(&message(notice)), heard, "{notice}");
-        }
-    }
-
-    #[test]
-    fn every_message_of_a_listen_is_tagged() {
-        let notice = message(r#"{"jsonrpc":"2.0","method":"m","params":{"uri":"u","n":1.0}}"#);
-        assert_eq!(
-            tagged(&notice, "\"7\"").unwrap(),
-            r#"{"jsonrpc":"2.0","method":"m","params":{"uri":"u","n":1.0,"_meta":{"io.modelcontextprotocol/subscriptionId":"7"}}}"#
-        );
-        let bare = message(r#"{"jsonrpc":"2.0","method":"m"}"#);
-        assert!(tagged(&bare, "7").is_some());
     }
 }
