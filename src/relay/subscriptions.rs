@@ -17,6 +17,7 @@ use bytes::Bytes;
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::oneshot;
 
+use super::backoff::{Backoff, pause};
 use super::deliver::Item;
 use super::lease::{Lease, Modern};
 use super::now;
@@ -67,10 +68,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a server is listened to for a client without a stream.
 const UNHEARD: Duration = Duration::from_mins(1);
 
-/// Pauses before a stream that ended is opened again.
-const SHORTEST: Duration = Duration::from_secs(1);
-const LONGEST: Duration = Duration::from_mins(1);
-
 /// How often it is looked whether anybody still hears.
 const LOOK: Duration = Duration::from_secs(15);
 
@@ -107,7 +104,7 @@ pub(super) async fn run(session: Arc<LiveSession>, wishes: Receiver<Wish>) {
         wanted: BTreeSet::new(),
         stream: None,
         again: None,
-        pause: SHORTEST,
+        backoff: Backoff::default(),
         heard: now(),
         missed: false,
     };
@@ -125,7 +122,7 @@ struct Listener<'s> {
     stream: Option<Box<Stream>>,
     /// When a stream that ended is opened again.
     again: Option<Instant>,
-    pause: Duration,
+    backoff: Backoff,
     /// When the client was last known to have a stream.
     heard: Instant,
     /// Nobody listened for a while.
@@ -252,6 +249,7 @@ impl Listener<'_> {
         self.stream = Some(stream);
         self.again = None;
         self.heard = now();
+        self.backoff.held(self.heard);
         if std::mem::take(&mut self.missed) {
             self.make_up().await;
         }
@@ -260,10 +258,7 @@ impl Listener<'_> {
     async fn reopen(&mut self) {
         self.again = None;
         match self.open().await {
-            Ok((stream, _)) => {
-                self.pause = SHORTEST;
-                self.opened(stream).await;
-            }
+            Ok((stream, _)) => self.opened(stream).await,
             Err(error) => {
                 tracing::debug!(server = %self.session.server().name(), %error, "the server can't be listened to");
                 self.lost();
@@ -276,8 +271,8 @@ impl Listener<'_> {
         self.stream = None;
         self.missed = true;
         if self.is_heard() || !self.wanted.is_empty() {
-            self.again = Some(now() + jittered(self.pause));
-            self.pause = (self.pause * 2).min(LONGEST);
+            let tries = self.backoff.lost(now());
+            self.again = Some(now() + jittered(pause(tries)));
         }
     }
 
@@ -297,7 +292,6 @@ impl Listener<'_> {
 
     /// Passes a notification on, without the name of the subscription.
     async fn pass(&mut self, notice: &Message) {
-        self.pause = SHORTEST;
         match notice.method() {
             "notifications/subscriptions/acknowledged" => return,
             // Of what is no longer wanted the server may still tell.

@@ -378,83 +378,13 @@ fn shared_versions(result: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
-    use std::time::Duration;
-
-    use bytes::Bytes;
-    use futures_util::stream;
-    use http::header::CONTENT_TYPE;
-    use parking_lot::Mutex;
-    use tokio::net::TcpListener;
-    use tokio::sync::mpsc;
-
     use super::*;
-    use crate::config::Config;
-    use crate::telemetry::audit::Audit;
 
     #[test]
     fn a_discovery_names_the_versions_of_both() {
         let found = shared_versions(r#"{"supportedVersions":["2027-01-01","2026-07-28"],"x":1.0}"#);
         let expected = r#"{"supportedVersions":["2026-07-28"],"x":1.0}"#;
         assert_eq!(found.as_deref(), Some(expected));
-    }
-
-    /// A modern server that opens a stream for whatever is asked, and what it puts into it.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the server ends with the test's runtime"
-    )]
-    async fn server() -> (String, mpsc::Sender<Result<Bytes, Infallible>>) {
-        let (told, chunks) = mpsc::channel(1);
-        let chunks = Arc::new(Mutex::new(Some(chunks)));
-        let stream = move || async move {
-            let stream = stream::unfold(chunks.lock().take(), async |mut chunks| {
-                let chunk = chunks.as_mut()?.recv().await?;
-                Some((chunk, chunks))
-            });
-            let events = [(CONTENT_TYPE, "text/event-stream")];
-            (events, axum::body::Body::from_stream(stream))
-        };
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-        let routes = axum::Router::new().fallback(stream);
-        tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
-        (url, told)
-    }
-
-    /// Nobody waits for ever for a client that does not read: it loses its stream, and the server the
-    /// one that it told it on.
-    #[tokio::test]
-    async fn a_client_that_does_not_read_loses_its_stream() {
-        let (url, told) = server().await;
-        let yaml = format!("servers: {{ alpha: {{ url: \"{url}\" }} }}");
-        let config = Config::parse("gateway.yaml", &yaml, &|_| None).unwrap();
-        let relay = Relay::new(Arc::new(config), Audit::off()).unwrap();
-        let (alpha, who) = (ServerName("alpha".into()), Principal::anonymous());
-        let headers = HeaderMap::new();
-        let listen = message::request("1", "subscriptions/listen", "{}");
-        let listening = relay.through(
-            &alpha,
-            &who,
-            Message::parse(&listen).unwrap(),
-            &headers,
-            ClientCapabilities::default(),
-            relay.limiter().admit(&alpha, &who).unwrap(),
-        );
-        let padding = "x".repeat(64 * 1024);
-        let notice = Bytes::from(format!(
-            "data: {{\"jsonrpc\":\"2.0\",\"method\":\"m\",\"params\":{{\"x\":\"{padding}\"}}}}\n\n"
-        ));
-        told.send(Ok(notice.clone())).await.unwrap();
-        let Answer::Events(mut unread) = listening.await.unwrap() else {
-            panic!("no stream");
-        };
-        // From here on nothing happens but that time passes.
-        tokio::time::pause();
-        let telling = async { while told.send(Ok(notice.clone())).await.is_ok() {} };
-        let ended = tokio::time::timeout(Duration::from_mins(5), telling).await;
-        assert!(ended.is_ok(), "the server still tells");
-        while unread.next().await.is_some() {}
     }
 
     #[test]

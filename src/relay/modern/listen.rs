@@ -5,14 +5,15 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use tokio::sync::mpsc::{Sender, channel};
-use tokio::sync::watch;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio::sync::mpsc::channel;
+use tokio::sync::{MutexGuard, watch};
+use tokio_util::sync::DropGuard;
 
 use super::super::deliver::Item;
 use super::super::session::LiveSession;
-use super::super::streams::PIPE;
+use super::super::streams::{PIPE, Pipe};
 use super::super::{Answer, EventPipe};
+use super::listening::Listening;
 use super::pool::Pooled;
 use super::{Visit, inner_id};
 use crate::error::Error;
@@ -39,13 +40,14 @@ pub(crate) struct Listens {
 /// How many addresses that people are done at are remembered.
 const VISITED: usize = 64;
 
+/// A listen, at the session where it is at the moment.
 #[derive(Debug)]
-struct Listen {
+pub(super) struct Listen {
     /// The id of the request, as JSON text: every message of it is tagged with it.
-    id: String,
-    wanted: Filter,
-    pipe: Sender<Item>,
-    _dropped: DropGuard,
+    pub(super) id: String,
+    pub(super) wanted: Filter,
+    pub(super) pipe: Pipe,
+    pub(super) _dropped: DropGuard,
 }
 
 impl Visit<'_> {
@@ -54,79 +56,63 @@ impl Visit<'_> {
         self.shared.limiter.pass(self.server, self.principal)?;
         let [filter] = self.message.param(["notifications"])?;
         let wanted = Filter::read(filter, MOST).map_err(Rejected::Params)?;
-        match self.listen_at(self.session().await?, wanted.clone()).await {
+        match self.listen_at(self.session().await?, &wanted).await {
             // The server has forgotten the session, and took nothing of it.
-            Err(Error::Forgotten) => self.listen_at(self.session().await?, wanted).await,
+            Err(Error::Forgotten) => self.listen_at(self.session().await?, &wanted).await,
             other => other,
         }
     }
 
-    async fn listen_at(&self, pooled: Pooled, wanted: Filter) -> Result<Answer, Error> {
-        let listens = pooled.session.listens();
-        let turn = listens.turn.lock().await;
+    async fn listen_at(&self, pooled: Pooled, wanted: &Filter) -> Result<Answer, Error> {
+        let session = Arc::clone(&pooled.session);
+        let _turn = session.listens().turn().await;
         let honoured = subscribe(&pooled, wanted).await?;
         let id = self.message.id().unwrap_or("null").to_owned();
-        let (pipe, rest) = channel(PIPE);
         let acknowledged = subscription::acknowledgement(&id, &honoured);
-        let dropped = CancellationToken::new();
-        let attending = attend(
-            pooled.clone(),
-            pipe.clone(),
-            honoured.uris.clone(),
-            dropped.clone(),
-        );
-        listens.open.lock().push(Listen {
+        // There is room for a word about each thing, which is said when it moves.
+        let (pipe, rest) = channel(PIPE + honoured.len());
+        let listening = Listening {
+            shared: Arc::clone(self.shared),
+            key: self.key(),
+            single: self.is_single(),
+            declared: self.request.capabilities,
             id,
-            wanted: honoured,
+            honoured,
             pipe,
-            _dropped: dropped.drop_guard(),
-        });
-        drop(turn);
-        if pooled.session.ended.is_cancelled() {
-            pooled.session.end_listens();
-        }
-        self.shared.tasks.spawn(attending);
-        Ok(Answer::Events(EventPipe::alone(
-            vec![Item::Notice(acknowledged)],
-            rest,
-        )))
+        };
+        let place = listening.join(pooled, &[]);
+        self.shared.tasks.spawn(listening.run(place));
+        let first = vec![Item::Notice(acknowledged)];
+        Ok(Answer::Events(EventPipe::alone(first, rest)))
     }
 }
 
-/// What of it the server can be heard on; subscribed to where need be.
-async fn subscribe(pooled: &Pooled, wanted: Filter) -> Result<Filter, Error> {
+/// What of it the server can be heard on; subscribed to where need be. Who calls it holds the turn.
+pub(super) async fn subscribe(pooled: &Pooled, wanted: &Filter) -> Result<Filter, Error> {
     let (session, welcome) = (&pooled.session, &pooled.welcome);
     let mut honoured = wanted.lists_told(|list| welcome.has_part(list, "listChanged"));
     if !welcome.has_part("resources", "subscribe") {
         return Ok(honoured);
     }
-    for uri in wanted.uris {
-        if session.listens().wants(&uri) {
-            honoured.uris.push(uri);
-            continue;
-        }
-        let subscribed = session
-            .request("resources/subscribe", &uri_params(&uri))
-            .await?;
-        if subscribed.kind() == Kind::Result {
-            honoured.uris.push(uri);
+    for uri in &wanted.uris {
+        let agreed = session.listens().wants(uri) || {
+            let params = uri_params(uri);
+            let subscribed = session.request("resources/subscribe", &params).await?;
+            subscribed.kind() == Kind::Result
+        };
+        if agreed {
+            honoured.uris.push(uri.clone());
         }
     }
     Ok(honoured)
 }
 
-/// Waits until a listen is over, and gives up at the server what nobody else listens for.
-async fn attend(pooled: Pooled, pipe: Sender<Item>, uris: Vec<String>, dropped: CancellationToken) {
+/// Gives up at the server what nobody listens for any more.
+pub(super) async fn unsubscribe(pooled: &Pooled, given_up: Filter) {
     let session = &pooled.session;
-    tokio::select! {
-        () = pipe.closed() => {}
-        () = dropped.cancelled() => {}
-    }
-    drop(pipe);
     let listens = session.listens();
-    let _turn = listens.turn.lock().await;
-    listens.open.lock().retain(|it| !it.pipe.is_closed());
-    for uri in uris {
+    let _turn = listens.turn().await;
+    for uri in given_up.uris {
         if session.is_gone() {
             return;
         }
@@ -177,29 +163,45 @@ impl LiveSession {
             }
             return;
         }
-        self.listens().open.lock().retain(|listen| {
-            if !listen.wanted.includes(notice) {
-                return !listen.pipe.is_closed();
-            }
-            let Some(tagged) = subscription::tagged(notice, &listen.id) else {
-                return true;
-            };
-            // Who does not keep up with changes can't trust what they missed: their stream ends, and
-            // they read the state anew.
-            listen.pipe.try_send(Item::Notice(tagged)).is_ok()
-        });
+        let mut open = self.listens().open.lock();
+        open.retain(|listen| listen.hears(notice));
     }
+}
 
-    /// Ends every listen with its result: the server is gone for good.
-    pub(in crate::relay) fn end_listens(&self) {
-        for listen in self.listens().open.lock().drain(..) {
-            let complete = subscription::complete(&listen.id);
-            let _gone = listen.pipe.try_send(Item::Outcome(complete));
+impl Listen {
+    /// Passes a notification on, if it is about something that is wanted; whether the listen may stay.
+    fn hears(&self, notice: &Message) -> bool {
+        if !self.wanted.includes(notice) {
+            return !self.pipe.is_closed();
         }
+        let Some(tagged) = subscription::tagged(notice, &self.id) else {
+            return true;
+        };
+        // Who does not keep up with changes can't trust what they missed: their stream ends, and they
+        // read the state anew.
+        self.pipe.try_send(Item::Notice(tagged)).is_ok()
     }
 }
 
 impl Listens {
+    /// The turn to tell the server what is listened for.
+    pub(super) async fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().await
+    }
+
+    /// One more listens, and hears first what may have been missed.
+    pub(super) fn join(&self, listen: Listen, missed: &[Message]) {
+        let mut open = self.open.lock();
+        if missed.iter().all(|notice| listen.hears(notice)) {
+            open.push(listen);
+        }
+    }
+
+    /// Who writes into this pipe listens no more.
+    pub(super) fn leave(&self, pipe: &Pipe) {
+        self.open.lock().retain(|it| !it.pipe.same_channel(pipe));
+    }
+
     /// The addresses that people are done at, from now on.
     pub(in crate::relay) fn visited(&self) -> watch::Receiver<Vec<String>> {
         self.visited
