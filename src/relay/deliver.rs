@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use tokio::sync::mpsc::Permit;
 
 use super::now;
 use super::session::{Face, LiveSession};
@@ -50,10 +51,28 @@ impl Item {
 }
 
 /// How long a stream may be full before it is taken for dead.
-const STALLED: Duration = Duration::from_secs(30);
+pub(super) const STALLED: Duration = Duration::from_secs(30);
 
 /// How long the last word of a call waits for a client that does not read.
 pub(super) const LAST_WORD: Duration = Duration::from_secs(10);
+
+/// Why nothing more goes into a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoRoom {
+    /// Its client is gone.
+    Closed,
+    /// Its client has not read for too long.
+    Stalled,
+}
+
+/// Waits for room in a stream, for as long as a client may be slow.
+pub(super) async fn room(pipe: &Pipe, patience: Duration) -> Result<Permit<'_, Item>, NoRoom> {
+    match tokio::time::timeout(patience, pipe.reserve()).await {
+        Ok(Ok(room)) => Ok(room),
+        Ok(Err(_closed)) => Err(NoRoom::Closed),
+        Err(_stalled) => Err(NoRoom::Stalled),
+    }
+}
 
 impl LiveSession {
     /// Puts something where the client reads it. Waits while that place is full, so that a slow
@@ -112,12 +131,12 @@ impl LiveSession {
         item: Item,
         patience: Duration,
     ) -> Option<Item> {
-        let room = tokio::time::timeout(patience, pipe.reserve()).await;
+        let room = room(pipe, patience).await;
         let streams = &mut self.state().streams;
         match room {
-            Ok(Ok(room)) => streams.put_into(name, pipe, item, room),
-            Ok(Err(_closed)) => Some(item),
-            Err(_stalled) => {
+            Ok(room) => streams.put_into(name, pipe, item, room),
+            Err(NoRoom::Closed) => Some(item),
+            Err(NoRoom::Stalled) => {
                 streams.cut(name, pipe, now());
                 Some(item)
             }

@@ -18,6 +18,7 @@
 //! - A session is found by its id, its server *and* its principal. Anything else is "unknown".
 //! - One way out: [`teardown`], for DELETE, expiry, a server that forgot, and shutdown.
 
+mod backoff;
 pub mod batch;
 mod deliver;
 mod driver;
@@ -289,10 +290,14 @@ impl fmt::Debug for Relay {
     reason = "the relay drives the pure parts and reads the clock for them"
 )]
 fn now() -> Instant {
-    Instant::now()
+    // The clock that its tasks sleep by: a test may let it run ahead.
+    tokio::time::Instant::now().into_std()
 }
 
 #[expect(clippy::disallowed_methods, reason = "records carry the time of day")]
 fn today() -> SystemTime {
     SystemTime::now()
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,6 @@
 //! - What may have been missed while nobody listened is made up for by saying that it changed.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,6 +17,7 @@ use bytes::Bytes;
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::oneshot;
 
+use super::backoff::{Backoff, pause};
 use super::deliver::Item;
 use super::lease::{Lease, Modern};
 use super::now;
@@ -25,22 +25,18 @@ use super::rpc::{self, Head, Next, Stream};
 use super::session::LiveSession;
 use super::standalone::jittered;
 use crate::error::Error;
-use crate::protocol::message::{self, Message};
-use crate::protocol::object::{elements, members, quoted, text};
+use crate::protocol::message::Message;
+use crate::protocol::object::members;
+use crate::protocol::subscription::Filter;
 use crate::protocol::to_legacy::untagged;
 
 /// What a server offers beside answers, as it discovered.
-#[derive(Clone, Copy, Debug, Default)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "independent facts, as the wire has them"
-)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Offers {
     pub(super) logging: bool,
     pub(super) subscribe: bool,
-    tools: bool,
-    prompts: bool,
-    resources: bool,
+    /// The lists whose changes it tells.
+    lists: Filter,
 }
 
 /// What the session wants of who listens.
@@ -72,10 +68,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a server is listened to for a client without a stream.
 const UNHEARD: Duration = Duration::from_mins(1);
 
-/// Pauses before a stream that ended is opened again.
-const SHORTEST: Duration = Duration::from_secs(1);
-const LONGEST: Duration = Duration::from_mins(1);
-
 /// How often it is looked whether anybody still hears.
 const LOOK: Duration = Duration::from_secs(15);
 
@@ -84,42 +76,20 @@ impl Offers {
     pub(super) fn read(discovered: &str) -> Self {
         let [capabilities] = members(discovered, ["capabilities"]).unwrap_or_default();
         let capabilities = capabilities.unwrap_or("{}");
-        let [logging, tools, prompts, resources] =
-            members(capabilities, ["logging", "tools", "prompts", "resources"]).unwrap_or_default();
-        let says = |object: Option<&str>, name| {
-            object
-                .and_then(|object| members(object, [name]).ok())
-                .is_some_and(|[value]| value == Some("true"))
+        let parts = ["logging", "tools", "prompts", "resources"];
+        let Ok([logging, ..]) = members(capabilities, parts) else {
+            return Self::default();
+        };
+        let says = |capability: &str, part: &str| {
+            let [capability] = members(capabilities, [capability]).unwrap_or_default();
+            let part = capability.and_then(|it| members(it, [part]).ok());
+            part == Some([Some("true")])
         };
         Self {
             logging: logging.is_some(),
-            subscribe: says(resources, "subscribe"),
-            tools: says(tools, "listChanged"),
-            prompts: says(prompts, "listChanged"),
-            resources: says(resources, "listChanged"),
+            subscribe: says("resources", "subscribe"),
+            lists: Filter::of_lists(|list| says(list, "listChanged")),
         }
-    }
-
-    fn lists(self) -> impl Iterator<Item = (&'static str, &'static str)> {
-        [
-            (
-                self.tools,
-                "toolsListChanged",
-                "notifications/tools/list_changed",
-            ),
-            (
-                self.prompts,
-                "promptsListChanged",
-                "notifications/prompts/list_changed",
-            ),
-            (
-                self.resources,
-                "resourcesListChanged",
-                "notifications/resources/list_changed",
-            ),
-        ]
-        .into_iter()
-        .filter_map(|(offered, filter, notice)| offered.then_some((filter, notice)))
     }
 }
 
@@ -134,7 +104,7 @@ pub(super) async fn run(session: Arc<LiveSession>, wishes: Receiver<Wish>) {
         wanted: BTreeSet::new(),
         stream: None,
         again: None,
-        pause: SHORTEST,
+        backoff: Backoff::default(),
         heard: now(),
         missed: false,
     };
@@ -152,7 +122,7 @@ struct Listener<'s> {
     stream: Option<Box<Stream>>,
     /// When a stream that ended is opened again.
     again: Option<Instant>,
-    pause: Duration,
+    backoff: Backoff,
     /// When the client was last known to have a stream.
     heard: Instant,
     /// Nobody listened for a while.
@@ -215,7 +185,7 @@ impl Listener<'_> {
             }
             return;
         }
-        if self.wanted.is_empty() && self.modern.offers.lists().next().is_none() {
+        if self.filter().is_empty() {
             return;
         }
         match self.open().await {
@@ -248,7 +218,7 @@ impl Listener<'_> {
     /// Opens a subscription to all that is wanted; gives the resources that the server agreed to.
     async fn open(&self) -> Result<(Box<Stream>, BTreeSet<String>), Error> {
         let opening = async {
-            let params = self.filter();
+            let params = format!(r#"{{"notifications":{}}}"#, self.filter().to_json());
             let server = self.session.server();
             let (_, head) = rpc::open(server, self.modern, "subscriptions/listen", &params).await?;
             let Head::Stream(mut stream) = head else {
@@ -268,25 +238,18 @@ impl Listener<'_> {
             .unwrap_or(Err(Error::Slow(PATIENCE)))
     }
 
-    fn filter(&self) -> String {
-        let mut filter = String::new();
-        for (name, _) in self.modern.offers.lists() {
-            let _infallible = write!(filter, r#""{name}":true,"#);
-        }
-        let uris: Vec<_> = self.wanted.iter().map(|uri| quoted(uri)).collect();
-        if !uris.is_empty() {
-            let _infallible = write!(filter, r#""resourceSubscriptions":[{}],"#, uris.join(","));
-        }
-        format!(
-            r#"{{"notifications":{{{}}}}}"#,
-            filter.trim_end_matches(',')
-        )
+    /// All that is listened for.
+    fn filter(&self) -> Filter {
+        let mut filter = self.modern.offers.lists.clone();
+        filter.uris.extend(self.wanted.iter().cloned());
+        filter
     }
 
     async fn opened(&mut self, stream: Box<Stream>) {
         self.stream = Some(stream);
         self.again = None;
         self.heard = now();
+        self.backoff.held(self.heard);
         if std::mem::take(&mut self.missed) {
             self.make_up().await;
         }
@@ -295,10 +258,7 @@ impl Listener<'_> {
     async fn reopen(&mut self) {
         self.again = None;
         match self.open().await {
-            Ok((stream, _)) => {
-                self.pause = SHORTEST;
-                self.opened(stream).await;
-            }
+            Ok((stream, _)) => self.opened(stream).await,
             Err(error) => {
                 tracing::debug!(server = %self.session.server().name(), %error, "the server can't be listened to");
                 self.lost();
@@ -311,8 +271,8 @@ impl Listener<'_> {
         self.stream = None;
         self.missed = true;
         if self.is_heard() || !self.wanted.is_empty() {
-            self.again = Some(now() + jittered(self.pause));
-            self.pause = (self.pause * 2).min(LONGEST);
+            let tries = self.backoff.lost(now());
+            self.again = Some(now() + jittered(pause(tries)));
         }
     }
 
@@ -332,10 +292,10 @@ impl Listener<'_> {
 
     /// Passes a notification on, without the name of the subscription.
     async fn pass(&mut self, notice: &Message) {
-        self.pause = SHORTEST;
         match notice.method() {
             "notifications/subscriptions/acknowledged" => return,
-            "notifications/resources/updated" if !self.is_wanted(notice) => return,
+            // Of what is no longer wanted the server may still tell.
+            "notifications/resources/updated" if !self.filter().includes(notice) => return,
             "notifications/tools/list_changed" => self.forget_tools().await,
             _ => {}
         }
@@ -346,24 +306,10 @@ impl Listener<'_> {
         self.deliver(bytes).await;
     }
 
-    /// Whether the client still wants to hear of the resource, or of one above it.
-    fn is_wanted(&self, notice: &Message) -> bool {
-        let Ok([Some(uri)]) = notice.param(["uri"]) else {
-            return false;
-        };
-        let uri = text(uri).unwrap_or_default();
-        self.wanted.iter().any(|wanted| uri.starts_with(wanted))
-    }
-
     async fn make_up(&mut self) {
-        for (_, notice) in self.modern.offers.lists() {
-            self.deliver(message::notification(notice, "{}")).await;
-        }
         self.forget_tools().await;
-        for uri in self.wanted.clone() {
-            let params = format!(r#"{{"uri":{}}}"#, quoted(&uri));
-            let notice = message::notification("notifications/resources/updated", &params);
-            self.deliver(notice).await;
+        for change in self.filter().changes() {
+            self.deliver(change).await;
         }
     }
 
@@ -405,11 +351,6 @@ async fn gather(first: Wish, wishes: &mut Receiver<Wish>) -> Vec<Wish> {
 fn agreed(acknowledged: &Message) -> BTreeSet<String> {
     const MOST: usize = 100_000;
     let [filter] = acknowledged.param(["notifications"]).unwrap_or_default();
-    let uris = filter
-        .and_then(|filter| members(filter, ["resourceSubscriptions"]).ok())
-        .and_then(|[uris]| elements(uris?, MOST).ok())
-        .unwrap_or_default();
-    uris.into_iter()
-        .filter_map(|uri| text(uri).map(std::borrow::Cow::into_owned))
-        .collect()
+    let agreed = Filter::read(filter, MOST).unwrap_or_default();
+    agreed.uris.into_iter().collect()
 }

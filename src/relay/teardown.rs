@@ -90,7 +90,6 @@ impl LiveSession {
     /// ends when nobody can put more into it.
     fn close_streams(&self) {
         self.state().streams.close();
-        self.end_listens();
     }
 
     async fn record_end(

@@ -3,7 +3,8 @@
 //!
 //! # Invariants
 //! - Nothing is kept between requests. Questions, answers and state are ordinary traffic here.
-//! - Who goes away cancels: when the client is gone the server's stream is closed, at once.
+//! - Who goes away cancels: when the client is gone the server's stream is closed, at once. So it is
+//!   when the client does not read any more.
 //! - The method and the name in the headers are made of the body; what the client put into
 //!   `Mcp-Param-*` goes along, since only the server can tell what it means.
 
@@ -13,7 +14,7 @@ use std::time::Instant;
 use http::HeaderMap;
 use tokio_util::sync::CancellationToken;
 
-use super::deliver::Item;
+use super::deliver::{Item, STALLED, room};
 use super::exchange::{about_call, of_failure, of_response};
 use super::pending::{action_of, describe};
 use super::rpc::{self, Head, Next};
@@ -31,6 +32,7 @@ use crate::protocol::message::{self, Kind, Message};
 use crate::protocol::mirror::{Marks, PARAM_PREFIX};
 use crate::protocol::object::{edit, elements, entries, members, quoted, text};
 use crate::protocol::server_modern::{META_SUBSCRIPTION, Outcome, Wanted, headers};
+use crate::protocol::subscription;
 use crate::protocol::version::MODERN;
 use crate::telemetry::audit::{self, Record, Slot};
 use crate::upstream::http::HttpServer;
@@ -162,10 +164,7 @@ impl Passage {
             End::Gone => self.slot.write(of_failure(record, &Error::Cancelled)),
             End::Closed => {
                 self.slot.write(of_failure(record, &Error::ShuttingDown));
-                let result = format!(
-                    r#"{{"resultType":"complete","_meta":{{"{META_SUBSCRIPTION}":{id}}}}}"#
-                );
-                self.sink.finish(200, message::result(id, &result)).await;
+                self.sink.finish(200, subscription::complete(id)).await;
             }
         }
     }
@@ -229,9 +228,10 @@ impl Passage {
                     let Some(pipe) = self.sink.open_alone() else {
                         return Ok(End::Gone);
                     };
-                    if pipe.send(self.item(&notice)).await.is_err() {
+                    let Ok(room) = room(&pipe, STALLED).await else {
                         return Ok(End::Gone);
-                    }
+                    };
+                    room.send(self.item(&notice));
                 }
             }
         }

@@ -749,7 +749,8 @@ async fn subscribing_opens_a_new_subscription_with_all() {
         -32602
     );
     let third = server.get_stream("subscription").await;
-    for uri in ["shop://elsewhere", "shop://a/b"] {
+    // What merely begins with the same letters is another resource.
+    for uri in ["shop://elsewhere", "shop://ab", "shop://a/b"] {
         let params = format!(
             r#"{{"uri":"{uri}","_meta":{{"io.modelcontextprotocol/subscriptionId":{}}}}}"#,
             third.id
@@ -765,6 +766,41 @@ async fn subscribing_opens_a_new_subscription_with_all() {
     let unsubscribe = json::request("2", "resources/unsubscribe", r#"{"uri":"shop://a"}"#);
     let mut reply = session.post(unsubscribe).await;
     assert_eq!(reply.next().await, json::result("2", "{}"));
+}
+
+/// §5.5: the stream breaks, and the server is not there for a while. It is tried again, and then all
+/// that is listened for may have changed.
+#[tokio::test]
+async fn a_broken_subscription_is_opened_again() {
+    let (server, _gateway, session) = triple().await;
+    let mut listening = session.listen().await;
+    let subscribe = json::request("1", "resources/subscribe", r#"{"uri":"shop://a"}"#);
+    server.get_stream("subscription").await;
+    session.post(subscribe).await.next().await;
+    let stream = server.get_stream("subscription").await;
+    server.change(|habits| habits.always = Some((503, "text/plain", "starting")));
+    let broken = stream.id.clone();
+    stream.abort().await;
+    let listens = |seen: &crate::support::server::Seen| {
+        seen.method().as_deref() == Some("subscriptions/listen")
+    };
+    server
+        .sees("a try in vain", |seen| {
+            listens(seen) && json::id(seen.text()).parse::<u64>().ok() > broken.parse().ok()
+        })
+        .await;
+    server.change(|habits| habits.always = None);
+    let again = server.get_stream("subscription").await;
+    assert_eq!(
+        again.seen.raw(&["params", "notifications"]).as_deref(),
+        Some(r#"{"toolsListChanged":true,"resourceSubscriptions":["shop://a"]}"#)
+    );
+    for changed in [
+        json::notice("notifications/tools/list_changed", "{}"),
+        json::notice("notifications/resources/updated", r#"{"uri":"shop://a"}"#),
+    ] {
+        assert_eq!(listening.next().await, changed);
+    }
 }
 
 /// DELETE ends all: calls at the server, questions, the subscription.

@@ -55,6 +55,34 @@ async fn hears(reply: &mut Reply, kind: &str, id: serde_json::Value) {
     assert_eq!(message["params"]["_meta"][TAG], id, "{message}");
 }
 
+/// The last message: the result, with nothing in it, and the end of the stream.
+async fn completes(reply: &mut Reply, id: serde_json::Value) {
+    let message = reply.json().await;
+    assert_eq!(message["id"], id, "{message}");
+    let expected = value!({ "resultType": "complete", "_meta": { TAG: id } });
+    assert_eq!(message["result"], expected);
+    reply.ends().await;
+}
+
+/// The server agrees to a subscription to each of these, in this order.
+async fn subscribed(server: &Server, uris: &[&str]) {
+    for uri in uris {
+        let held = server.asked("resources/subscribe").await;
+        assert_eq!(
+            held.seen.raw(&["params", "uri"]),
+            Some(format!("\"{uri}\""))
+        );
+        held.result("{}");
+    }
+}
+
+/// The server forgets all sessions, and breaks the stream of the last one, by which that is noticed.
+async fn restart(server: &Server) {
+    let listening = server.last_get_stream().await;
+    server.forget();
+    listening.abort().await;
+}
+
 /// The subset that the server can be heard on, and nothing else, comes first.
 #[tokio::test]
 async fn the_honoured_subset_is_acknowledged() {
@@ -261,22 +289,153 @@ async fn others_hear_nothing() {
     assert_eq!(to_mira.json().await["params"]["who"], "again");
 }
 
-/// The server is gone for good: the listen ends with its result, and the client may ask again.
+/// The server forgets the session: the listen goes on at the next one, after it has said that what it is
+/// about may have changed.
 #[tokio::test]
 async fn the_server_forgets() {
     let (server, _gateway, client) = modern().await;
     let (mut reply, _) = acknowledged(&lists(&client, "\"l\"")).await;
     server.forget();
     client.works().await;
-    let message = reply.json().await;
-    assert_eq!(message["id"], "l");
-    assert_eq!(message["result"]["resultType"], "complete");
-    assert_eq!(message["result"]["_meta"][TAG], "l");
-    reply.ends().await;
-    let (mut reply, _) = acknowledged(&lists(&client, "2")).await;
+    hears(&mut reply, "tools/list_changed", value!("l")).await;
+    assert_eq!(server.opened().len(), 2);
+    let listening = server.last_get_stream().await;
+    changed(&listening, "prompts").await;
+    let params = r#"{"at":"the next one"}"#;
+    listening
+        .send(&json::notice("notifications/tools/list_changed", params))
+        .await;
+    assert_eq!(reply.json().await["params"]["at"], "the next one");
+}
+
+/// Nobody has to call for that. Resources are subscribed to again, once for all who listen, and are
+/// given up with the last of them.
+#[tokio::test]
+async fn resources_after_the_server_forgot() {
+    let (server, _gateway, client) = modern().await;
+    let uris = ["shop://1", "shop://2"];
+    let mut replies = Vec::new();
+    for id in ["1", "2"] {
+        let ask = updates(&client, id, r#"["shop://1","shop://2"]"#);
+        let going = tokio::spawn(async move { acknowledged(&ask).await });
+        if id == "1" {
+            subscribed(&server, &uris).await;
+        }
+        replies.push(going.await.unwrap().0);
+    }
+    restart(&server).await;
+    subscribed(&server, &uris).await;
+    for (reply, id) in replies.iter_mut().zip([1, 2]) {
+        for uri in uris {
+            let message = reply.json().await;
+            assert_eq!(message["method"], "notifications/resources/updated");
+            assert_eq!(message["params"]["uri"], uri, "{message}");
+            assert_eq!(message["params"]["_meta"][TAG], id, "{message}");
+        }
+    }
+    let listening = server.last_get_stream().await;
+    let updated = json::notice("notifications/resources/updated", r#"{"uri":"shop://2"}"#);
+    listening.send(&updated).await;
+    hears(&mut replies[0], "resources/updated", value!(1)).await;
+    drop(replies);
+    for _ in uris {
+        let held = server.asked("resources/unsubscribe").await;
+        assert_eq!(held.seen.session(), server.opened()[1]);
+        held.result("{}");
+    }
+    assert_eq!(server.seen_method("resources/subscribe").len(), 4);
+}
+
+/// A word about each thing, however many: a listen that reads is not taken for one that does not.
+#[tokio::test]
+async fn many_resources_after_the_server_forgot() {
+    let (server, _gateway, client) = modern().await;
+    let uris: Vec<_> = (0..60).map(|number| format!("shop://{number}")).collect();
+    let uris: Vec<_> = uris.iter().map(String::as_str).collect();
+    let ask = updates(&client, "1", &value!(uris).to_string());
+    let going = tokio::spawn(async move { acknowledged(&ask).await });
+    subscribed(&server, &uris).await;
+    let (mut reply, _) = going.await.unwrap();
+    restart(&server).await;
+    subscribed(&server, &uris).await;
+    for uri in uris {
+        assert_eq!(reply.json().await["params"]["uri"], uri);
+    }
+}
+
+/// What was acknowledged can't be kept: the listen ends with its result, and the client may ask again.
+#[tokio::test]
+async fn a_server_that_takes_less_than_before() {
+    let (server, _gateway, client) = modern().await;
+    let ask = updates(&client, "\"l\"", r#"["shop://1"]"#);
+    let going = tokio::spawn(async move { acknowledged(&ask).await });
+    subscribed(&server, &["shop://1"]).await;
+    let (mut reply, _) = going.await.unwrap();
+    restart(&server).await;
+    let held = server.asked("resources/subscribe").await;
+    let error = json::error(&held.id(), -32002, "not any more");
+    held.respond(200, "application/json", &error);
+    completes(&mut reply, value!("l")).await;
+}
+
+/// A server that can't be had is tried some times and no more; then the listen ends with its result.
+#[tokio::test]
+async fn a_server_that_can_not_be_had() {
+    let (server, _gateway, client) = modern().await;
+    let (mut reply, _) = acknowledged(&lists(&client, "7")).await;
+    server.change(|habits| habits.hold_initialize = true);
+    restart(&server).await;
+    let starting = async {
+        loop {
+            let held = server.asked("initialize").await;
+            held.respond(503, "text/plain", "starting");
+        }
+    };
+    tokio::select! {
+        () = starting => {}
+        () = completes(&mut reply, value!(7)) => {}
+    }
+    let tries = server.seen_method("initialize").len() - 1;
+    assert!(tries > 1, "{tries}");
+    server.change(|habits| habits.hold_initialize = false);
+    let (mut reply, _) = acknowledged(&lists(&client, "8")).await;
     let listening = server.last_get_stream().await;
     changed(&listening, "tools").await;
-    hears(&mut reply, "tools/list_changed", value!(2)).await;
+    hears(&mut reply, "tools/list_changed", value!(8)).await;
+    assert_eq!(server.seen_method("initialize").len(), tries + 2);
+}
+
+/// A listen that shares its session with nobody has one of its own afterwards too, which ends with it.
+#[tokio::test]
+async fn nobodys_listen_after_the_server_forgot() {
+    let server = Server::start().await;
+    let setup = Setup::new().server("alpha", &server).yaml("auth: open");
+    let gateway = setup.start().await;
+    let client = Modern::new(&gateway, "alpha");
+    let (mut reply, _) = acknowledged(&lists(&client, "1")).await;
+    restart(&server).await;
+    hears(&mut reply, "tools/list_changed", value!(1)).await;
+    let session = server.opened()[1].clone();
+    drop(reply);
+    server
+        .sees("DELETE", |seen| {
+            seen.http == hyper::Method::DELETE && seen.session() == session
+        })
+        .await;
+}
+
+/// The gateway ends while a listen is between two sessions.
+#[tokio::test]
+async fn the_gateway_ends_while_a_listen_moves() {
+    let (server, mut gateway, client) = modern().await;
+    let (mut reply, _) = acknowledged(&lists(&client, "1")).await;
+    server.change(|habits| habits.hold_initialize = true);
+    restart(&server).await;
+    let held = server.asked("initialize").await;
+    gateway.terminate().await;
+    completes(&mut reply, value!(1)).await;
+    held.respond(503, "text/plain", "");
+    assert!(gateway.exit().await.success());
 }
 
 /// A listen that comes when the server has just forgotten the session is opened at a new one.
@@ -301,8 +460,6 @@ async fn the_gateway_ends() {
     let (_server, mut gateway, client) = modern().await;
     let (mut reply, _) = acknowledged(&lists(&client, "1")).await;
     gateway.terminate().await;
-    let message = reply.json().await;
-    assert_eq!(message["result"]["resultType"], "complete", "{message}");
-    reply.ends().await;
+    completes(&mut reply, value!(1)).await;
     assert!(gateway.exit().await.success());
 }

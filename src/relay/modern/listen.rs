@@ -5,23 +5,24 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use tokio::sync::mpsc::{Sender, channel};
-use tokio::sync::watch;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio::sync::mpsc::channel;
+use tokio::sync::{MutexGuard, watch};
+use tokio_util::sync::DropGuard;
 
 use super::super::deliver::Item;
 use super::super::session::LiveSession;
-use super::super::streams::PIPE;
+use super::super::streams::{PIPE, Pipe};
 use super::super::{Answer, EventPipe};
+use super::listening::Listening;
 use super::pool::Pooled;
 use super::{Visit, inner_id};
 use crate::error::Error;
 use crate::limit::Admission;
 use crate::protocol::client_legacy::Accept;
 use crate::protocol::client_modern::Rejected;
-use crate::protocol::edit::{Edit, edit};
-use crate::protocol::message::{self, Kind, Message};
-use crate::protocol::object::{elements, members, text};
+use crate::protocol::message::{Kind, Message};
+use crate::protocol::object::text;
+use crate::protocol::subscription::{self, Filter};
 
 /// The most resources that one listen may name.
 const MOST: usize = 256;
@@ -39,107 +40,79 @@ pub(crate) struct Listens {
 /// How many addresses that people are done at are remembered.
 const VISITED: usize = 64;
 
+/// A listen, at the session where it is at the moment.
 #[derive(Debug)]
-struct Listen {
+pub(super) struct Listen {
     /// The id of the request, as JSON text: every message of it is tagged with it.
-    id: String,
-    wanted: Wanted,
-    pipe: Sender<Item>,
-    _dropped: DropGuard,
-}
-
-/// What a client wants to hear of.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Wanted {
-    tools: bool,
-    prompts: bool,
-    resources: bool,
-    uris: Vec<String>,
+    pub(super) id: String,
+    pub(super) wanted: Filter,
+    pub(super) pipe: Pipe,
+    pub(super) _dropped: DropGuard,
 }
 
 impl Visit<'_> {
     /// Opens a stream of what changes.
     pub(super) async fn listen(&self) -> Result<Answer, Error> {
         self.shared.limiter.pass(self.server, self.principal)?;
-        let wanted = Wanted::read(self.message)?;
-        match self.listen_at(self.session().await?, wanted.clone()).await {
+        let [filter] = self.message.param(["notifications"])?;
+        let wanted = Filter::read(filter, MOST).map_err(Rejected::Params)?;
+        match self.listen_at(self.session().await?, &wanted).await {
             // The server has forgotten the session, and took nothing of it.
-            Err(Error::Forgotten) => self.listen_at(self.session().await?, wanted).await,
+            Err(Error::Forgotten) => self.listen_at(self.session().await?, &wanted).await,
             other => other,
         }
     }
 
-    async fn listen_at(&self, pooled: Pooled, wanted: Wanted) -> Result<Answer, Error> {
-        let listens = pooled.session.listens();
-        let turn = listens.turn.lock().await;
+    async fn listen_at(&self, pooled: Pooled, wanted: &Filter) -> Result<Answer, Error> {
+        let session = Arc::clone(&pooled.session);
+        let _turn = session.listens().turn().await;
         let honoured = subscribe(&pooled, wanted).await?;
         let id = self.message.id().unwrap_or("null").to_owned();
-        let (pipe, rest) = channel(PIPE);
-        let acknowledged = acknowledgement(&id, &honoured);
-        let dropped = CancellationToken::new();
-        let attending = attend(
-            pooled.clone(),
-            pipe.clone(),
-            honoured.uris.clone(),
-            dropped.clone(),
-        );
-        listens.open.lock().push(Listen {
+        let acknowledged = subscription::acknowledgement(&id, &honoured);
+        // There is room for a word about each thing, which is said when it moves.
+        let (pipe, rest) = channel(PIPE + honoured.len());
+        let listening = Listening {
+            shared: Arc::clone(self.shared),
+            key: self.key(),
+            single: self.is_single(),
+            declared: self.request.capabilities,
             id,
-            wanted: honoured,
+            honoured,
             pipe,
-            _dropped: dropped.drop_guard(),
-        });
-        drop(turn);
-        if pooled.session.ended.is_cancelled() {
-            pooled.session.end_listens();
-        }
-        self.shared.tasks.spawn(attending);
-        Ok(Answer::Events(EventPipe::alone(
-            vec![Item::Notice(acknowledged)],
-            rest,
-        )))
+        };
+        let place = listening.join(pooled, &[]);
+        self.shared.tasks.spawn(listening.run(place));
+        let first = vec![Item::Notice(acknowledged)];
+        Ok(Answer::Events(EventPipe::alone(first, rest)))
     }
 }
 
-/// What of it the server can be heard on; subscribed to where need be.
-async fn subscribe(pooled: &Pooled, wanted: Wanted) -> Result<Wanted, Error> {
+/// What of it the server can be heard on; subscribed to where need be. Who calls it holds the turn.
+pub(super) async fn subscribe(pooled: &Pooled, wanted: &Filter) -> Result<Filter, Error> {
     let (session, welcome) = (&pooled.session, &pooled.welcome);
-    let mut honoured = Wanted {
-        tools: wanted.tools && welcome.has_part("tools", "listChanged"),
-        prompts: wanted.prompts && welcome.has_part("prompts", "listChanged"),
-        resources: wanted.resources && welcome.has_part("resources", "listChanged"),
-        uris: Vec::new(),
-    };
+    let mut honoured = wanted.lists_told(|list| welcome.has_part(list, "listChanged"));
     if !welcome.has_part("resources", "subscribe") {
         return Ok(honoured);
     }
-    for uri in wanted.uris {
-        if session.listens().wants(&uri) {
-            honoured.uris.push(uri);
-            continue;
-        }
-        let subscribed = session
-            .request("resources/subscribe", &uri_params(&uri))
-            .await?;
-        if subscribed.kind() == Kind::Result {
-            honoured.uris.push(uri);
+    for uri in &wanted.uris {
+        let agreed = session.listens().wants(uri) || {
+            let params = uri_params(uri);
+            let subscribed = session.request("resources/subscribe", &params).await?;
+            subscribed.kind() == Kind::Result
+        };
+        if agreed {
+            honoured.uris.push(uri.clone());
         }
     }
     Ok(honoured)
 }
 
-/// Waits until a listen is over, and gives up at the server what nobody else listens for.
-async fn attend(pooled: Pooled, pipe: Sender<Item>, uris: Vec<String>, dropped: CancellationToken) {
+/// Gives up at the server what nobody listens for any more.
+pub(super) async fn unsubscribe(pooled: &Pooled, given_up: Filter) {
     let session = &pooled.session;
-    tokio::select! {
-        () = pipe.closed() => {}
-        () = dropped.cancelled() => {}
-    }
-    drop(pipe);
     let listens = session.listens();
-    let _turn = listens.turn.lock().await;
-    listens.open.lock().retain(|it| !it.pipe.is_closed());
-    for uri in uris {
+    let _turn = listens.turn().await;
+    for uri in given_up.uris {
         if session.is_gone() {
             return;
         }
@@ -190,34 +163,45 @@ impl LiveSession {
             }
             return;
         }
-        self.listens().open.lock().retain(|listen| {
-            if !listen.wanted.includes(notice) {
-                return !listen.pipe.is_closed();
-            }
-            let Some(tagged) = tagged(notice, &listen.id) else {
-                return true;
-            };
-            // Who does not keep up with changes can't trust what they missed: their stream ends, and
-            // they read the state anew.
-            listen.pipe.try_send(Item::Notice(tagged)).is_ok()
-        });
+        let mut open = self.listens().open.lock();
+        open.retain(|listen| listen.hears(notice));
     }
+}
 
-    /// Ends every listen with its result: the server is gone for good.
-    pub(in crate::relay) fn end_listens(&self) {
-        for listen in self.listens().open.lock().drain(..) {
-            let result = format!(
-                r#"{{"resultType":"complete","_meta":{{"io.modelcontextprotocol/subscriptionId":{}}}}}"#,
-                listen.id
-            );
-            let _gone = listen
-                .pipe
-                .try_send(Item::Outcome(message::result(&listen.id, &result)));
+impl Listen {
+    /// Passes a notification on, if it is about something that is wanted; whether the listen may stay.
+    fn hears(&self, notice: &Message) -> bool {
+        if !self.wanted.includes(notice) {
+            return !self.pipe.is_closed();
         }
+        let Some(tagged) = subscription::tagged(notice, &self.id) else {
+            return true;
+        };
+        // Who does not keep up with changes can't trust what they missed: their stream ends, and they
+        // read the state anew.
+        self.pipe.try_send(Item::Notice(tagged)).is_ok()
     }
 }
 
 impl Listens {
+    /// The turn to tell the server what is listened for.
+    pub(super) async fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().await
+    }
+
+    /// One more listens, and hears first what may have been missed.
+    pub(super) fn join(&self, listen: Listen, missed: &[Message]) {
+        let mut open = self.open.lock();
+        if missed.iter().all(|notice| listen.hears(notice)) {
+            open.push(listen);
+        }
+    }
+
+    /// Who writes into this pipe listens no more.
+    pub(super) fn leave(&self, pipe: &Pipe) {
+        self.open.lock().retain(|it| !it.pipe.same_channel(pipe));
+    }
+
     /// The addresses that people are done at, from now on.
     pub(in crate::relay) fn visited(&self) -> watch::Receiver<Vec<String>> {
         self.visited
@@ -250,153 +234,5 @@ impl Listens {
             .lock()
             .iter()
             .any(|listen| !listen.pipe.is_closed())
-    }
-}
-
-impl Wanted {
-    fn read(message: &Message) -> Result<Self, Error> {
-        let [filter] = message.param(["notifications"])?;
-        let filter = filter.ok_or(Rejected::Params("`notifications` is missing"))?;
-        let names = [
-            "toolsListChanged",
-            "promptsListChanged",
-            "resourcesListChanged",
-            "resourceSubscriptions",
-        ];
-        let [tools, prompts, resources, uris] = members(filter, names)
-            .map_err(|_| Rejected::Params("`notifications` can't be read"))?;
-        let uris = elements(uris.unwrap_or("[]"), MOST)
-            .map_err(|_| Rejected::Params("`resourceSubscriptions` can't be read"))?;
-        Ok(Self {
-            tools: tools == Some("true"),
-            prompts: prompts == Some("true"),
-            resources: resources == Some("true"),
-            uris: uris
-                .into_iter()
-                .filter_map(text)
-                .map(std::borrow::Cow::into_owned)
-                .collect(),
-        })
-    }
-
-    fn includes(&self, notice: &Message) -> bool {
-        match notice.method() {
-            "notifications/tools/list_changed" => self.tools,
-            "notifications/prompts/list_changed" => self.prompts,
-            "notifications/resources/list_changed" => self.resources,
-            "notifications/resources/updated" => {
-                let Ok([Some(uri)]) = notice.param(["uri"]) else {
-                    return false;
-                };
-                // What is updated may lie under what was subscribed to.
-                text(uri).is_some_and(|uri| {
-                    self.uris.iter().any(|own| {
-                        uri.strip_prefix(own.as_str()).is_some_and(|rest| {
-                            rest.is_empty()
-                                || own.ends_with('/')
-                                || rest.starts_with(['/', '?', '#'])
-                        })
-                    })
-                })
-            }
-            _ => false,
-        }
-    }
-}
-
-fn acknowledgement(id: &str, honoured: &Wanted) -> Bytes {
-    let kinds = [
-        ("toolsListChanged", honoured.tools),
-        ("promptsListChanged", honoured.prompts),
-        ("resourcesListChanged", honoured.resources),
-    ];
-    let mut parts: Vec<_> = kinds
-        .iter()
-        .filter(|(_, wanted)| *wanted)
-        .map(|(kind, _)| format!(r#""{kind}":true"#))
-        .collect();
-    if !honoured.uris.is_empty() {
-        parts.push(format!(
-            r#""resourceSubscriptions":{}"#,
-            serde_json::json!(honoured.uris)
-        ));
-    }
-    let params = format!(
-        r#"{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}},"notifications":{{{}}}}}"#,
-        parts.join(",")
-    );
-    message::notification("notifications/subscriptions/acknowledged", &params)
-}
-
-fn tagged(notice: &Message, id: &str) -> Option<Bytes> {
-    let params = notice.params().unwrap_or("{}");
-    let [meta] = members(params, ["_meta"]).ok()?;
-    let meta = edit(
-        meta.unwrap_or("{}"),
-        [("io.modelcontextprotocol/subscriptionId", Edit::Set(id))],
-    )?;
-    let params = edit(params, [("_meta", Edit::Set(&meta))])?;
-    let whole = std::str::from_utf8(notice.bytes()).ok()?;
-    edit(whole, [("params", Edit::Set(&params))]).map(Bytes::from)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn message(text: &str) -> Message {
-        Message::parse(&text.to_owned().into_bytes().into()).unwrap()
-    }
-
-    #[test]
-    fn a_listen_hears_what_it_asked_for() {
-        let wanted = Wanted::read(&message(
-            r#"{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["shop://a","shop://b/"]}}}"#,
-        ))
-        .unwrap();
-        let table = [
-            (
-                r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#,
-                true,
-            ),
-            (
-                r#"{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}"#,
-                false,
-            ),
-            (
-                r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"shop://a"}}"#,
-                true,
-            ),
-            (
-                r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"shop://a/1"}}"#,
-                true,
-            ),
-            (
-                r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"shop://ab"}}"#,
-                false,
-            ),
-            (
-                r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"shop://b/2"}}"#,
-                true,
-            ),
-            (
-                r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#,
-                false,
-            ),
-        ];
-        for (notice, heard) in table {
-            assert_eq!(wanted.includes(&message(notice)), heard, "{notice}");
-        }
-    }
-
-    #[test]
-    fn every_message_of_a_listen_is_tagged() {
-        let notice = message(r#"{"jsonrpc":"2.0","method":"m","params":{"uri":"u","n":1.0}}"#);
-        assert_eq!(
-            tagged(&notice, "\"7\"").unwrap(),
-            r#"{"jsonrpc":"2.0","method":"m","params":{"uri":"u","n":1.0,"_meta":{"io.modelcontextprotocol/subscriptionId":"7"}}}"#
-        );
-        let bare = message(r#"{"jsonrpc":"2.0","method":"m"}"#);
-        assert!(tagged(&bare, "7").is_some());
     }
 }

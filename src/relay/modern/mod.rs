@@ -9,6 +9,7 @@ pub(super) mod call;
 mod cursor;
 mod discover;
 pub(super) mod listen;
+mod listening;
 pub(super) mod lot;
 mod outlet;
 pub(super) mod pool;
