@@ -126,7 +126,11 @@ impl LiveSession {
         };
         let turn = tokio::time::timeout(STEP, partings.acquire()).await;
         let Ok(Ok(_turn)) = turn else { return };
-        let cancels = remains.calls.iter().map(|(leg, _)| {
+        let open = remains
+            .calls
+            .iter()
+            .filter(|(_, call)| !call.is_cancelled());
+        let cancels = open.map(|(leg, _)| {
             let params = format!(
                 r#"{{"requestId":{leg},"reason":"session ended: {}"}}"#,
                 why.reason()

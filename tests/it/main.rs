@@ -44,6 +44,7 @@ mod load;
 mod modern_calls;
 mod modern_client_modern_server;
 mod modern_envelope;
+mod modern_leaving;
 mod modern_load;
 mod modern_notices;
 mod modern_sessions;

@@ -12,6 +12,7 @@ mod discover;
 pub(super) mod listen;
 pub(super) mod lot;
 mod outlet;
+mod pass;
 pub(super) mod pool;
 mod retry;
 pub(super) mod seal;
@@ -34,7 +35,6 @@ use crate::config::{Profile, Server, ServerName, SessionScope};
 use crate::error::Error;
 use crate::limit::Admission;
 use crate::protocol::capability::ClientCapabilities;
-use crate::protocol::client_legacy::Accept;
 use crate::protocol::client_modern::{self, Rejected, Request, can_ask};
 use crate::protocol::edit::{Edit, edit};
 use crate::protocol::era::Era;
@@ -220,44 +220,6 @@ impl Visit<'_> {
 
     fn admit(&self) -> Result<Admission, Error> {
         Ok(self.shared.limiter.admit(self.server, self.principal)?)
-    }
-
-    /// A request whose server can't ask anything. When the server has forgotten the session, it was not
-    /// carried out, and goes to a new one once.
-    async fn pass(&self) -> Result<Answer, Error> {
-        match self.pass_once().await {
-            Err(Error::Forgotten | Error::UnknownSession) => self.pass_once().await,
-            other => other,
-        }
-        .map_err(|error| match error {
-            Error::UnknownSession => Error::SessionEnded,
-            other => other,
-        })
-    }
-
-    async fn pass_once(&self) -> Result<Answer, Error> {
-        let admission = self.admit()?;
-        let pooled = self.session().await?;
-        let method = self.message.method();
-        if !is_offered(method, &pooled) {
-            return Err(Rejected::Method.into());
-        }
-        let only_json = Accept {
-            json: true,
-            events: false,
-        };
-        let answer = pooled
-            .session
-            .call(self.for_server(&inner_id(), &pooled)?, only_json, admission)
-            .await;
-        let Answer::Json(_, response) = answer? else {
-            return Err(Error::Misbehaved("answered with a stream".into()));
-        };
-        let response =
-            Message::parse(&response).map_err(|_| Error::Misbehaved("sent no message".into()))?;
-        let id = self.message.id().unwrap_or("null");
-        let (status, response) = call::response_for(&response, id, method, &pooled);
-        Ok(Answer::Json(status, response))
     }
 
     /// The request as a legacy server takes it, under an id and a progress token of our own: two
