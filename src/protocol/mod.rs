@@ -29,6 +29,7 @@ pub mod object;
 pub mod parked;
 pub mod replay;
 pub mod rounds;
+pub mod sampling;
 pub mod server_legacy;
 pub mod server_modern;
 pub mod session;
