@@ -34,6 +34,7 @@ pub mod server_legacy;
 pub mod server_modern;
 pub mod session;
 pub mod sse;
+pub mod tasks;
 pub mod to_legacy;
 pub mod version;
 

@@ -48,6 +48,7 @@ mod modern_leaving;
 mod modern_load;
 mod modern_notices;
 mod modern_sessions;
+mod modern_tasks;
 mod notices;
 mod operator;
 mod parked;

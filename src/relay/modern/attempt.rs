@@ -20,6 +20,7 @@ use crate::protocol::client_legacy::Accept;
 use crate::protocol::client_modern::Level;
 use crate::protocol::message::{self, Message};
 use crate::protocol::parked::{Input, Output};
+use crate::protocol::tasks::Task;
 
 /// One time that a call is made.
 pub(super) struct Attempt {
@@ -28,31 +29,43 @@ pub(super) struct Attempt {
     pub(super) pipe: Receiver<Item>,
     /// The addresses that people are done at, as the session hears of them.
     pub(super) visited: broadcast::Receiver<String>,
+    /// The place of a call of several requests, until it ends.
+    place: Option<Admission>,
 }
 
 impl Attempt {
-    /// Sends the call to the server.
+    /// Sends the call to the server; as a task it will take more than this request.
     pub(super) async fn begin(
         pooled: Pooled,
         request: Message,
         admission: Admission,
+        as_task: bool,
     ) -> Result<Self, Error> {
         // Before the server can say anything about the call.
         let visited = pooled.session.listens().visited();
-        let (pipe, items) = channel(PIPE);
-        let sink = Sink::shared(
-            Accept {
-                json: true,
-                events: true,
-            },
-            pipe,
-        );
-        pooled.session.begin(request, sink, admission).await?;
+        let (own, place) = if as_task {
+            (Admission::of_the_gateway(), Some(admission))
+        } else {
+            (admission, None)
+        };
         Ok(Self {
+            pipe: send(&pooled.session, request, own).await?,
             pooled,
-            pipe: items,
             visited,
+            place,
         })
+    }
+
+    /// Sends one more request of the same call.
+    pub(super) async fn go_on(&mut self, request: Message) -> Result<(), Error> {
+        let own = Admission::of_the_gateway();
+        self.pipe = send(&self.pooled.session, request, own).await?;
+        Ok(())
+    }
+
+    /// The work is done; a client that reads slowly must not keep the place of another.
+    pub(super) fn leave_place(&mut self) {
+        self.place = None;
     }
 
     /// The call once more, in the same session, or in another when that is gone.
@@ -63,6 +76,7 @@ impl Attempt {
         capabilities: ClientCapabilities,
         level: Option<Level>,
         request: Message,
+        as_task: bool,
     ) -> Result<Self, Error> {
         let session = &self.pooled.session;
         if !session.is_gone() {
@@ -75,8 +89,25 @@ impl Attempt {
             self.pooled.clone()
         };
         let admission = session.shared.limiter.admit(&key.server, &key.principal)?;
-        Self::begin(pooled, request, admission).await
+        Self::begin(pooled, request, admission, as_task).await
     }
+}
+
+/// Sends a request; what the server sends for it comes out of the pipe.
+async fn send(
+    session: &Arc<LiveSession>,
+    request: Message,
+    admission: Admission,
+) -> Result<Receiver<Item>, Error> {
+    let (pipe, items) = channel(PIPE);
+    let both = Accept {
+        json: true,
+        events: true,
+    };
+    session
+        .begin(request, Sink::shared(both, pipe), admission)
+        .await?;
+    Ok(items)
 }
 
 impl Driver {
@@ -93,12 +124,15 @@ impl Driver {
             capabilities,
             level,
             self.sent.clone(),
+            self.task.is_some(),
         );
         let attempt = tokio::select! {
             attempt = sending => attempt?,
             () = gone(&mut self.outlet) => return Ok(self.call.handle(now(), Input::Gone)),
         };
+        self.forget_task();
         self.attempt = attempt;
+        self.task = self.task.as_ref().map(|_| Task::default());
         Ok(Vec::new())
     }
 }

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use super::super::deliver::Item;
 use super::super::question::Settlement;
 use super::super::{now, today};
-use super::attempt::{Attempt, cancel};
+use super::attempt::Attempt;
 use super::cursor;
 use super::lot::Over;
 use super::outlet::Outlet;
@@ -23,11 +23,12 @@ use crate::protocol::capability::ClientCapabilities;
 use crate::protocol::client_modern::{Level, Rejected};
 use crate::protocol::convert;
 use crate::protocol::edit::{Edit, edit};
-use crate::protocol::message::{self, Kind, Message};
-use crate::protocol::object::members;
+use crate::protocol::message::{self, Kind, Malformed, Message};
+use crate::protocol::object::{members, text};
 use crate::protocol::parked::{Asked, Call, Input, Output, Retry, State};
 use crate::protocol::replay::Visit;
 use crate::protocol::session::QuestionId;
+use crate::protocol::tasks::{self, Task};
 
 /// A request of the client that continues the call.
 #[derive(Debug)]
@@ -64,6 +65,8 @@ pub(super) struct Driver {
     pub(super) outlet: Option<Outlet>,
     /// Whether the session is the call's alone.
     pub(super) single: bool,
+    /// Where the server runs the call as a task.
+    pub(super) task: Option<Task>,
 }
 
 impl Driver {
@@ -107,6 +110,7 @@ impl Driver {
 
     /// The call has ended; whether its client was away.
     fn leave(&self, away: bool) {
+        self.forget_task();
         let over = match (self.call.state(), away) {
             (State::Delivered, _) | (_, false) => Over::Consumed,
             (_, true) => Over::Expired,
@@ -123,7 +127,7 @@ impl Driver {
     }
 
     /// What was on its way when the request ended at the server: a question wants its answer, too.
-    async fn drain(&mut self) -> Vec<Output> {
+    pub(super) async fn drain(&mut self) -> Vec<Output> {
         let mut outputs = Vec::new();
         self.attempt.pipe.close();
         while let Some(item) = self.attempt.pipe.recv().await {
@@ -160,13 +164,17 @@ impl Driver {
                 }
             };
         }
-        let mut outputs = self.call.handle(now(), Input::Outcome(response));
+        let outcome = match self.outcome_of(response).await {
+            Ok(outcome) => outcome,
+            Err(outputs) => return outputs,
+        };
+        let mut outputs = self.call.handle(now(), Input::Outcome(outcome));
         outputs.extend(self.drain().await);
         outputs
     }
 
     /// The call ends with an error of the gateway's.
-    fn fail(&mut self, error: &Error) -> Vec<Output> {
+    pub(super) fn fail(&mut self, error: &Error) -> Vec<Output> {
         let body = error.body(Some(&self.inner), Some(self.key.server.as_str()));
         let end = Message::parse(&body).map_or(Input::End, Input::Outcome);
         self.call.handle(now(), end)
@@ -177,7 +185,7 @@ impl Driver {
         self.outlet.as_ref().is_some_and(Outlet::is_undecided)
     }
 
-    fn take(&mut self, item: Item) -> Vec<Output> {
+    pub(super) fn take(&mut self, item: Item) -> Vec<Output> {
         // It is at work, so it was not forgotten.
         self.fresh = false;
         let now = now();
@@ -245,6 +253,8 @@ impl Driver {
                 Output::Declined => self.decline().await,
                 Output::Undeclared(required) => self.lack(required).await,
                 Output::Answer(id, result) => {
+                    let related = self.task.as_ref().and_then(|task| task.answer(&result));
+                    let result = related.unwrap_or(result);
                     let answer = message::result(&id.to_string(), &result);
                     if let Ok(answer) = Message::parse(&answer) {
                         // The loss of the session shows itself as the outcome of the call.
@@ -255,7 +265,10 @@ impl Driver {
                 Output::Refuse(id, code, text) => {
                     self.settle(id, Settlement::Refused(code, text)).await;
                 }
-                Output::Cancel => cancel(&self.attempt.pooled.session, &self.inner).await,
+                Output::Cancel => {
+                    let meanwhile = self.cancel().await;
+                    outputs.extend(meanwhile);
+                }
             }
         }
     }
@@ -278,13 +291,18 @@ impl Driver {
         let (Some(outlet), Ok(notice)) = (&mut self.outlet, Message::parse(notice)) else {
             return;
         };
+        let Ok(notice) = unrelated(notice) else {
+            return;
+        };
         if notice.method() == "notifications/progress" {
             let (Some(token), Ok([Some(inner)])) = (&outlet.token, notice.param(["progressToken"]))
             else {
                 return;
             };
-            let notice = notice.replacing(inner, token);
-            outlet.forward(notice);
+            if text(inner) == text(&self.inner) {
+                let notice = notice.replacing(inner, token);
+                outlet.forward(notice);
+            }
         } else if convert::is_loud_enough(Level::of(&notice), outlet.level) {
             outlet.forward(notice.bytes().clone());
         }
@@ -411,6 +429,14 @@ pub(super) fn response_for(
         status,
         Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)),
     )
+}
+
+/// A notification without the name of the task that it belongs to.
+fn unrelated(notice: Message) -> Result<Message, Malformed> {
+    match notice.params().and_then(tasks::unrelated) {
+        Some(params) => Message::parse(&notice.with_body("", &params)),
+        None => Ok(notice),
+    }
 }
 
 /// A question as an entry of `inputRequests`.

@@ -190,6 +190,9 @@ impl LiveSession {
             }
             return;
         }
+        if notice.method() == "notifications/tools/list_changed" {
+            self.tasked().change();
+        }
         self.listens().open.lock().retain(|listen| {
             if !listen.wanted.includes(notice) {
                 return !listen.pipe.is_closed();

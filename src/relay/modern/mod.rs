@@ -16,6 +16,7 @@ mod pass;
 pub(super) mod pool;
 mod retry;
 pub(super) mod seal;
+pub(super) mod tasks;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,6 +41,7 @@ use crate::protocol::edit::{Edit, edit};
 use crate::protocol::era::Era;
 use crate::protocol::message::Message;
 use crate::protocol::parked::{Call, Limits};
+use crate::protocol::tasks::Task;
 
 /// Numbers the calls of the process: the id under which a session knows a call of several clients.
 static CALLS: AtomicU64 = AtomicU64::new(1);
@@ -162,7 +164,7 @@ impl Visit<'_> {
     /// A request whose server may ask something in its midst.
     async fn call(&self) -> Result<Answer, Error> {
         let (id, inner) = (CallId::random()?, inner_id());
-        let (attempt, sent) = match self.begin(&inner).await {
+        let (attempt, sent, as_task) = match self.begin(&inner).await {
             // It ended in between, so nothing was sent.
             Err(Error::UnknownSession) => self.begin(&inner).await,
             begun => begun,
@@ -192,14 +194,15 @@ impl Visit<'_> {
             retries: desk,
             outlet: Some(outlet),
             single: self.is_single(),
+            task: as_task.then(Task::default),
         };
         self.shared.lot.open(id, retries);
         self.shared.calls.spawn(driver.run());
         answer.await.unwrap_or(Err(Error::SessionEnded))
     }
 
-    /// Sends a call to the server; gives what was sent, too.
-    async fn begin(&self, inner: &str) -> Result<(Attempt, Message), Error> {
+    /// Sends a call to the server; gives what was sent, too, and whether as a task.
+    async fn begin(&self, inner: &str) -> Result<(Attempt, Message, bool), Error> {
         let admission = self.admit()?;
         let pooled = self
             .shared
@@ -214,8 +217,15 @@ impl Visit<'_> {
             return Err(Rejected::Method.into());
         }
         let request = self.for_server(inner, &pooled)?;
-        let attempt = Attempt::begin(pooled, request.clone(), admission).await?;
-        Ok((attempt, request))
+        let (request, as_task) = match (self.message.method(), &self.request.target) {
+            ("tools/call", Some(tool)) => pooled.as_the_tool_runs(request, tool).await,
+            _ => (request, false),
+        };
+        if pooled.session.is_gone() {
+            return Err(Error::UnknownSession);
+        }
+        let attempt = Attempt::begin(pooled, request.clone(), admission, as_task).await?;
+        Ok((attempt, request, as_task))
     }
 
     fn admit(&self) -> Result<Admission, Error> {
