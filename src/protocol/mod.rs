@@ -30,11 +30,13 @@ pub mod object;
 pub mod parked;
 pub mod replay;
 pub mod rounds;
+pub mod sampling;
 pub mod server_legacy;
 pub mod server_modern;
 pub mod session;
 pub mod sse;
 pub mod subscription;
+pub mod tasks;
 pub mod to_legacy;
 pub mod version;
 

@@ -26,7 +26,7 @@ const PAUSES: [u64; 5] = [3, 10, 25, 45, 60];
 const HOLD: Duration = Duration::from_mins(5);
 
 /// The most addresses of one error.
-const MOST: usize = 16;
+pub(super) const MOST: usize = 16;
 
 /// An address that a person has to visit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +37,7 @@ pub struct Visit {
     pub params: String,
     /// The id under which the server tells that the person is done.
     id: Option<String>,
+    done: bool,
 }
 
 /// What the client's answers mean.
@@ -48,89 +49,43 @@ pub enum Consent {
     Refused,
 }
 
-/// What is due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Due {
-    /// The call is made again.
-    Again,
-    /// The client has been away too long.
-    Expired,
-}
-
-/// Where it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// The client is away with the addresses.
-    Away { until: Instant },
-    /// The person agreed; the client's request is held.
-    Held {
-        since: Instant,
-        next: Option<Instant>,
-        tries: usize,
-    },
-}
-
 /// The machine.
 #[derive(Debug)]
 pub struct Replay {
     visits: Vec<Visit>,
-    round: u32,
-    state: State,
+    /// Since the person agreed; before, the client is away.
+    held: Option<Held>,
+}
+
+/// The person agreed, and the client's request is held.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    since: Instant,
+    /// When the call is made again; none while it is.
+    next: Option<Instant>,
+    tries: usize,
 }
 
 impl Replay {
-    /// A round that sends the client away with these addresses until `until`.
-    pub fn new(visits: Vec<Visit>, round: u32, until: Instant) -> Self {
-        Self {
-            visits,
-            round,
-            state: State::Away { until },
-        }
+    /// A client is sent away with these addresses.
+    pub fn new(visits: Vec<Visit>) -> Self {
+        Self { visits, held: None }
     }
 
-    /// The addresses.
-    pub fn visits(&self) -> &[Visit] {
-        &self.visits
-    }
-
-    /// Whether the client is away.
-    pub fn is_away(&self) -> bool {
-        matches!(self.state, State::Away { .. })
-    }
-
-    /// When [`handle_timeout`](Self::handle_timeout) is due.
+    /// When [`is_due`](Self::is_due) says yes.
     pub fn deadline(&self) -> Option<Instant> {
-        match self.state {
-            State::Away { until } => Some(until),
-            State::Held { next, .. } => next,
-        }
+        self.held?.next
     }
 
-    /// Takes the client's answers to a round.
+    /// What the client's answers mean. From now on its request is held.
     ///
     /// # Errors
     /// When they don't fit. Everything is as it was.
-    pub fn retry(
+    pub fn consent(
         &mut self,
         now: Instant,
-        round: u32,
         answers: &[(String, &str)],
     ) -> Result<Consent, Rejected> {
-        match self.state {
-            State::Away { until } if until <= now => {
-                return Err(Rejected::State(
-                    "state_expired",
-                    "the interaction has expired",
-                ));
-            }
-            State::Away { .. } if round == self.round => {}
-            State::Away { .. } | State::Held { .. } => {
-                return Err(Rejected::State(
-                    "state_consumed",
-                    "this round has been answered",
-                ));
-            }
-        }
         let mut consent = Consent::Given;
         for visit in &self.visits {
             let mut given = answers.iter().filter(|(key, _)| *key == visit.key);
@@ -150,56 +105,56 @@ impl Replay {
                 }
             }
         }
-        let next = Some(now + pause(0));
-        self.state = State::Held {
+        self.held = Some(Held {
             since: now,
-            next,
+            next: Some(if self.is_done() { now } else { now + pause(0) }),
             tries: 0,
-        };
+        });
         Ok(consent)
     }
 
     /// The server tells that the person is done at the address with this id.
     pub fn completed(&mut self, now: Instant, id: &str) {
         for visit in &mut self.visits {
-            if visit.id.as_deref() == Some(id) {
-                visit.id = None;
-            }
+            visit.done |= visit.id.as_deref() == Some(id);
         }
-        if let State::Held {
+        let done = self.is_done();
+        if let Some(Held {
             next: Some(next), ..
-        } = &mut self.state
-            && self.visits.iter().all(|visit| visit.id.is_none())
+        }) = &mut self.held
+            && done
         {
             *next = now;
         }
     }
 
-    /// Something is due.
-    pub fn handle_timeout(&mut self, now: Instant) -> Option<Due> {
-        match &mut self.state {
-            State::Away { until } if *until <= now => Some(Due::Expired),
-            State::Held { next, tries, .. } if next.is_some_and(|due| due <= now) => {
-                *next = None;
-                *tries += 1;
-                Some(Due::Again)
-            }
-            State::Away { .. } | State::Held { .. } => None,
+    /// Whether it is time to make the call again. Then that is done.
+    pub fn is_due(&mut self, now: Instant) -> bool {
+        let Some(held) = &mut self.held else {
+            return false;
+        };
+        let due = held.next.is_some_and(|due| due <= now);
+        if due {
+            held.next = None;
+            held.tries += 1;
         }
+        due
     }
 
-    /// The call was made again, and the server still wants these visited. True: the client has waited
+    /// The call was made again, and the server still wants these visited. False: the client has waited
     /// long enough and is to be asked anew.
-    pub fn still(&mut self, now: Instant, visits: Vec<Visit>) -> bool {
-        let State::Held { since, next, tries } = &mut self.state else {
-            return true;
-        };
+    pub fn wants_again(&mut self, now: Instant, visits: Vec<Visit>) -> bool {
         self.visits = visits;
-        if now.saturating_duration_since(*since) >= HOLD {
-            return true;
-        }
-        *next = Some((*since + pause(*tries)).max(now));
-        false
+        let Some(held) = &mut self.held else {
+            return false;
+        };
+        held.next = Some((held.since + pause(held.tries)).max(now));
+        now.saturating_duration_since(held.since) < HOLD
+    }
+
+    /// Whether the person is done at every address.
+    fn is_done(&self) -> bool {
+        self.visits.iter().all(|visit| visit.done)
     }
 }
 
@@ -228,6 +183,7 @@ fn visit(number: usize, raw: &str) -> Option<Visit> {
         key: format!("u{number}"),
         params: edit(raw, [("elicitationId", Edit::Remove)])?,
         id: id.and_then(text).map(std::borrow::Cow::into_owned),
+        done: false,
     })
 }
 
@@ -285,63 +241,56 @@ mod tests {
     fn the_call_is_made_again_after_growing_pauses_and_then_the_client_is_asked_anew() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        let mut replay = Replay::new(visits(ERROR).unwrap(), 1, at(600));
-        assert_eq!(replay.handle_timeout(at(599)), None);
-        assert_eq!(replay.retry(at(5), 1, &both(YES, YES)), Ok(Consent::Given));
+        let mut replay = Replay::new(visits(ERROR).unwrap());
+        assert!(!replay.is_due(at(599)));
+        assert_eq!(replay.consent(at(5), &both(YES, YES)), Ok(Consent::Given));
         for due in [8, 15, 30, 50, 65, 125, 185, 245] {
             assert_eq!(replay.deadline(), Some(at(due)));
-            assert_eq!(replay.handle_timeout(at(due)), Some(Due::Again));
+            assert!(replay.is_due(at(due)));
             assert_eq!(replay.deadline(), None);
-            assert!(!replay.still(at(due), visits(ERROR).unwrap()));
+            assert!(replay.wants_again(at(due), visits(ERROR).unwrap()));
         }
-        assert_eq!(replay.handle_timeout(at(305)), Some(Due::Again));
-        assert!(replay.still(at(305), visits(ERROR).unwrap()));
+        assert!(replay.is_due(at(305)));
+        assert!(!replay.wants_again(at(305), visits(ERROR).unwrap()));
     }
 
     #[test]
     fn being_done_at_every_address_ends_the_pause() {
         let now = Instant::now();
-        let mut replay = Replay::new(visits(ERROR).unwrap(), 1, now + HOLD);
-        replay.retry(now, 1, &both(YES, YES)).unwrap();
+        let mut replay = Replay::new(visits(ERROR).unwrap());
+        replay.consent(now, &both(YES, YES)).unwrap();
         replay.completed(now, "1");
         replay.completed(now, "unknown");
-        assert_eq!(replay.handle_timeout(now), None);
+        assert!(!replay.is_due(now));
         replay.completed(now, "2");
-        assert_eq!(replay.handle_timeout(now), Some(Due::Again));
+        assert!(replay.is_due(now));
     }
 
     #[test]
-    fn a_no_to_one_is_a_no_and_a_round_is_answered_once() {
+    fn who_is_done_before_saying_yes_waits_for_nothing() {
         let now = Instant::now();
-        let mut replay = Replay::new(visits(ERROR).unwrap(), 4, now + HOLD);
+        let mut replay = Replay::new(visits(ERROR).unwrap());
+        replay.completed(now, "1");
+        replay.completed(now, "2");
+        assert!(!replay.is_due(now), "nobody agreed yet");
+        replay.consent(now, &both(YES, YES)).unwrap();
+        assert!(replay.is_due(now));
+    }
+
+    #[test]
+    fn a_no_to_one_is_a_no() {
+        let now = Instant::now();
+        let mut replay = Replay::new(visits(ERROR).unwrap());
         for wrong in [&both(YES, "{}")[..], &both(YES, YES)[..1], &both(YES, "7")] {
             assert!(matches!(
-                replay.retry(now, 4, wrong),
+                replay.consent(now, wrong),
                 Err(Rejected::Answer(_))
             ));
+            assert_eq!(replay.deadline(), None);
         }
-        assert!(matches!(
-            replay.retry(now, 3, &both(YES, YES)),
-            Err(Rejected::State("state_consumed", _))
-        ));
         assert_eq!(
-            replay.retry(now, 4, &both(YES, r#"{"action":"decline"}"#)),
+            replay.consent(now, &both(YES, r#"{"action":"decline"}"#)),
             Ok(Consent::Refused)
         );
-        assert!(matches!(
-            replay.retry(now, 4, &both(YES, YES)),
-            Err(Rejected::State("state_consumed", _))
-        ));
-    }
-
-    #[test]
-    fn who_comes_too_late_is_told() {
-        let now = Instant::now();
-        let mut replay = Replay::new(visits(ERROR).unwrap(), 1, now);
-        assert!(matches!(
-            replay.retry(now, 1, &both(YES, YES)),
-            Err(Rejected::State("state_expired", _))
-        ));
-        assert_eq!(replay.handle_timeout(now), Some(Due::Expired));
     }
 }

@@ -43,6 +43,13 @@ pub struct Call {
     waited: Duration,
 }
 
+impl Call {
+    /// Whether its client has cancelled it, and the server was told.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled
+    }
+}
+
 /// A question of the server that has no answer yet.
 #[derive(Clone, Debug)]
 pub struct Question {
@@ -267,7 +274,7 @@ impl Session {
 
     /// Whether the client has cancelled this call.
     pub fn is_cancelled(&self, leg: LegId) -> bool {
-        self.calls.get(&leg).is_some_and(|call| call.cancelled)
+        self.calls.get(&leg).is_some_and(Call::is_cancelled)
     }
 
     /// The session ends: nothing begins any more, and what is left is handed over.

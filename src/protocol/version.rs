@@ -58,6 +58,11 @@ impl Version {
         &*self.0 >= V2025_11_25
     }
 
+    /// Whether a model's answer may have several blocks of content (from 2025-11-25 on).
+    pub fn has_blocks(&self) -> bool {
+        &*self.0 >= V2025_11_25
+    }
+
     /// Whether a server declares completions (from 2025-03-26 on).
     pub fn has_completions(&self) -> bool {
         &*self.0 >= V2025_03_26

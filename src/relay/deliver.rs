@@ -12,6 +12,7 @@ use super::streams::{Pipe, Put};
 use crate::protocol::event_id::Name;
 use crate::protocol::message::Message;
 use crate::protocol::session::{LegId, QuestionId};
+use crate::protocol::tasks;
 
 /// Something that a client is to read, as the JSON text of a message. What kind it is decides what
 /// becomes of it while no stream is open.
@@ -160,6 +161,21 @@ impl LiveSession {
         }
     }
 
+    /// The call that a message belongs to which came on the stream of `stream`: the one that drives the
+    /// task that it names, if it names one. Such messages may come on any stream (2025-11-25
+    /// basic/utilities/tasks).
+    pub(super) fn cause_of(&self, stream: Option<LegId>, message: &Message) -> Option<LegId> {
+        if self.face() == Face::Legacy || !is_of_task(message) {
+            return stream;
+        }
+        let task = message.params().and_then(tasks::related);
+        let state = self.state();
+        let own = task
+            .and_then(|id| state.tasks.get(id.as_str()))
+            .and_then(|call| state.talk.leg(call));
+        own.or(stream)
+    }
+
     /// Takes a notification of the server, which came on the stream of `cause` or on its own.
     pub(super) async fn notice(self: &Arc<Self>, cause: Option<LegId>, notice: &Message) {
         let bytes = notice.bytes().clone();
@@ -175,8 +191,14 @@ impl LiveSession {
                 let Ok([Some(token)]) = notice.param(["progressToken"]) else {
                     return;
                 };
-                if self.state().talk.expects_progress(token) || is_of_task(notice) {
-                    self.deliver(cause, Item::Progress(bytes)).await;
+                let (expected, own) = {
+                    let state = self.state();
+                    (state.talk.expects_progress(token), state.talk.leg(token))
+                };
+                if expected || is_of_task(notice) {
+                    // The token of a modern client's call is its id, on whatever stream it comes.
+                    let own = own.filter(|_| self.face() == Face::Modern);
+                    self.deliver(own.or(cause), Item::Progress(bytes)).await;
                 }
             }
             "notifications/message" if self.face() == Face::Modern => {
@@ -190,8 +212,8 @@ impl LiveSession {
     }
 }
 
-/// Whether a notification belongs to a task, which outlives the call that began it (2025-11-25
+/// Whether a message belongs to a task, which outlives the call that began it (2025-11-25
 /// basic/utilities/tasks).
-fn is_of_task(notice: &Message) -> bool {
-    memchr::memmem::find(notice.bytes(), b"io.modelcontextprotocol/related-task").is_some()
+fn is_of_task(message: &Message) -> bool {
+    memchr::memmem::find(message.bytes(), tasks::RELATED.as_bytes()).is_some()
 }

@@ -423,6 +423,7 @@ impl LiveSession {
         cause: Option<LegId>,
         message: &Message,
     ) {
+        let cause = self.cause_of(cause, message);
         match message.kind() {
             Kind::Request => self.ask(cause, message, Asker::Server).await,
             Kind::Notification => self.notice(cause, message).await,

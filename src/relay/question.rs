@@ -5,6 +5,7 @@
 //! server the answer, and pays it here: [`LiveSession::answer`], [`LiveSession::give_up`],
 //! [`LiveSession::withdraw`], or the teardown of the session.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -20,12 +21,16 @@ use crate::protocol::elicitation::{Action as Answered, Summary};
 use crate::protocol::message::{self, Message};
 use crate::protocol::parked::Limits;
 use crate::protocol::rounds::Leg;
+use crate::protocol::sampling;
 use crate::protocol::server_legacy::Answered as Head;
 use crate::protocol::session::{LegId, NotAsked, Question, QuestionId};
 use crate::telemetry::audit::{Outcome, Record};
 
 /// What a server is told that asks in no call of a modern client.
 const NO_CALL: &str = "no request that could be answered with a question is in progress";
+
+/// The reason for an answer that the server's version has no way to say.
+const UNSAYABLE: &str = "unsayable_answer";
 
 /// How the gateway answers a question by itself.
 #[derive(Clone, Copy, Debug)]
@@ -178,9 +183,13 @@ impl LiveSession {
         };
         pending.stop_clock();
         let action = Answered::of(&question.method, answer);
+        let (sent, outcome) = self.as_the_server_takes_it(&question, answer);
         let mut record = about(self, Record::question_answered, &question, &pending)
-            .outcome(Outcome::Ok)
+            .outcome(outcome)
             .waited(now.saturating_duration_since(question.asked));
+        if outcome == Outcome::Refused {
+            record = record.reason(UNSAYABLE);
+        }
         if let Some(action) = action_of(action) {
             record = record.action(action);
         }
@@ -194,9 +203,7 @@ impl LiveSession {
             (Asker::Server, Lease::Modern(_)) => return Ok(Answer::Accepted),
             (Asker::Server, Lease::Legacy(wire)) => wire,
         };
-        let sent = self
-            .post_patiently(wire, answer.with_id(&question.server_id))
-            .await;
+        let sent = self.post_patiently(wire, sent).await;
         let lost = match &sent {
             Ok(reply) if reply.status.is_success() => None,
             Ok(reply) if reply.what == Head::SessionGone => Some("forgotten_by_server"),
@@ -213,6 +220,26 @@ impl LiveSession {
         match sent {
             Ok(reply) => self.check_gone(&reply).map(|()| Answer::Accepted),
             Err(_) => Ok(Answer::Accepted),
+        }
+    }
+
+    /// An answer under the server's own id, and what the record says of it. What an older server has no
+    /// way to read is told to it as an error.
+    fn as_the_server_takes_it(&self, question: &Question, answer: &Message) -> (Bytes, Outcome) {
+        let id = &*question.server_id;
+        let said = match (answer.result(), self.lease()) {
+            (Some(result), Lease::Legacy(_)) if &*question.method == "sampling/createMessage" => {
+                sampling::for_server(self.version(), result)
+            }
+            _ => return (answer.with_id(id), Outcome::Ok),
+        };
+        match said {
+            Ok(Cow::Borrowed(_)) => (answer.with_id(id), Outcome::Ok),
+            Ok(Cow::Owned(changed)) => (answer.with_body(id, &changed), Outcome::Ok),
+            Err(unsayable) => {
+                let text = unsayable.to_string();
+                (unanswered(id, UNSAYABLE, &text), Outcome::Refused)
+            }
         }
     }
 

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::deliver::Item;
 use super::lease::Lease;
 use super::modern::listen::Listens;
+use super::modern::tasks::Tasked;
 use super::pending::Pending;
 use super::streams::{PIPE, Streams};
 use super::subscriptions::Wish;
@@ -57,6 +58,7 @@ pub struct LiveSession {
     forgotten: AtomicBool,
     face: Face,
     listens: Listens,
+    tasked: Tasked,
     /// How many of our own answers may be on their way to the server at once.
     pub(super) replies: Arc<Semaphore>,
     _slot: SessionSlot,
@@ -83,6 +85,8 @@ pub(super) struct State {
     /// What modern clients would have had to declare for the questions of their calls, by the ids
     /// of the calls.
     pub(super) needs: HashMap<Box<str>, &'static str>,
+    /// The tasks that calls of modern clients have become, by their ids: the ids of the calls.
+    pub(super) tasks: HashMap<Box<str>, Box<str>>,
     /// What the server was told to log, on behalf of modern clients.
     level: Option<Level>,
 }
@@ -175,6 +179,7 @@ impl LiveSession {
             last_seen: now(),
             listening: false,
             needs: HashMap::new(),
+            tasks: HashMap::new(),
             level: None,
         };
         Arc::new(Self {
@@ -190,6 +195,7 @@ impl LiveSession {
             forgotten: AtomicBool::new(false),
             face: opened.face,
             listens: Listens::default(),
+            tasked: Tasked::default(),
             replies: Arc::new(Semaphore::new(REPLIES)),
             _slot: opened.slot,
         })
@@ -233,6 +239,11 @@ impl LiveSession {
     /// Who listens for changes.
     pub(super) fn listens(&self) -> &Listens {
         &self.listens
+    }
+
+    /// Which tools run as tasks only.
+    pub(super) fn tasked(&self) -> &Tasked {
+        &self.tasked
     }
 
     /// Whether it can't be used any more: it has ended, or is about to.

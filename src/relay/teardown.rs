@@ -17,6 +17,7 @@ use super::pending::{self, Pending};
 use super::session::{LiveSession, SessionId};
 use crate::protocol::message;
 use crate::protocol::session::{QuestionId, Remains};
+use crate::protocol::tasks;
 use crate::telemetry::audit::{Outcome, Record};
 
 /// How long the server is waited for, in all.
@@ -67,18 +68,20 @@ impl LiveSession {
             {
                 return;
             }
-            let (remains, pending) = {
+            let (remains, pending, tasks) = {
                 let mut state = session.state();
                 let pending = std::mem::take(&mut state.pending);
                 pending.values().for_each(Pending::stop_clock);
-                (state.talk.close(), pending)
+                let tasks = std::mem::take(&mut state.tasks);
+                (state.talk.close(), pending, tasks)
             };
             session.ended.cancel();
             tracing::info!(session = session.tag(), server = %session.server().name(), reason = why.reason(), "session ended");
             // Beside each other: the record must not wait for the server, nor the server for the log.
             let telling = async {
                 if why != Ending::Forgotten {
-                    session.tell_end(&remains, why).await;
+                    let tasks = tasks.into_keys().collect();
+                    session.tell_end(&remains, tasks, why).await;
                 }
                 session.close_streams();
             };
@@ -115,7 +118,7 @@ impl LiveSession {
     }
 
     /// Tells the server, a step after the other, each in its share of the time.
-    async fn tell_end(self: &Arc<Self>, remains: &Remains, why: Ending) {
+    async fn tell_end(self: &Arc<Self>, remains: &Remains, tasks: Vec<Box<str>>, why: Ending) {
         // At a modern server nothing is left but streams, which end with the tasks that read them.
         let Lease::Legacy(wire) = self.lease() else {
             return;
@@ -125,7 +128,11 @@ impl LiveSession {
         };
         let turn = tokio::time::timeout(STEP, partings.acquire()).await;
         let Ok(Ok(_turn)) = turn else { return };
-        let cancels = remains.calls.iter().map(|(leg, _)| {
+        let open = remains
+            .calls
+            .iter()
+            .filter(|(_, call)| !call.is_cancelled());
+        let cancels = open.map(|(leg, _)| {
             let params = format!(
                 r#"{{"requestId":{leg},"reason":"session ended: {}"}}"#,
                 why.reason()
@@ -135,7 +142,15 @@ impl LiveSession {
                 message::notification("notifications/cancelled", &params),
             )
         });
-        self.step(join_all(cancels)).await;
+        let tasks = tasks.iter().enumerate().map(|(number, task)| {
+            let params = tasks::params(task);
+            let request = format!(
+                r#"{{"jsonrpc":"2.0","id":"cf-end-{number}","method":"tasks/cancel","params":{params}}}"#
+            );
+            self.server().post(wire, request.into())
+        });
+        let cancels = async { tokio::join!(join_all(tasks), join_all(cancels)) };
+        self.step(cancels).await;
         let answers = remains.questions.iter().map(|(_, question)| {
             let answer = pending::lost(&question.server_id, "the session of the client has ended");
             self.server().post(wire, answer)

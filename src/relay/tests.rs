@@ -41,7 +41,7 @@ async fn serve(State(streams): State<mpsc::Sender<Stream>>, body: Bytes) -> Resp
     }
     let (stream, chunks) = mpsc::channel(1);
     let agreed = subscription::acknowledgement(id, &Filter::default());
-    stream.send(sse::encode(&agreed)).await.unwrap();
+    stream.send(sse::encode(None, &agreed)).await.unwrap();
     streams.send(stream).await.unwrap();
     let body = stream::unfold(chunks, async |mut chunks| {
         let chunk = chunks.recv().await?;
@@ -133,7 +133,7 @@ async fn a_client_that_does_not_read_loses_its_stream() {
     let stream = rig.streams.recv().await.unwrap();
     let params = format!(r#"{{"x":"{}"}}"#, "x".repeat(64 * 1024));
     let notice = message::notification("m", &params);
-    let telling = async { while stream.send(sse::encode(&notice)).await.is_ok() {} };
+    let telling = async { while stream.send(sse::encode(None, &notice)).await.is_ok() {} };
     let ended = within_an_hour(telling).await;
     assert!(ended.is_some(), "the server still tells");
     while unread.next().await.is_some() {}
@@ -145,12 +145,12 @@ async fn a_client_that_does_not_read_loses_its_stream() {
 async fn nobody_is_listened_to_for_a_client_without_a_stream() {
     let mut rig = Rig::new().await;
     let session = rig.session().await;
-    let gone = session.listen().unwrap();
+    let gone = session.listen(None).unwrap();
     let stream = rig.streams.recv().await.unwrap();
     drop(gone);
     let closed = within_an_hour(stream.closed()).await;
     assert!(closed.is_some(), "the server is still listened to");
-    let mut back = session.listen().unwrap();
+    let mut back = session.listen(None).unwrap();
     rig.streams.recv().await.unwrap();
     let changed = message::notification("notifications/tools/list_changed", "{}");
     assert_eq!(back.next().await.unwrap().message(), &changed);
@@ -161,7 +161,7 @@ async fn nobody_is_listened_to_for_a_client_without_a_stream() {
 async fn a_server_that_ends_each_stream_at_once_is_left_alone() {
     let mut rig = Rig::new().await;
     let session = rig.session().await;
-    let mut hearing = session.listen().unwrap();
+    let mut hearing = session.listen(None).unwrap();
     let mut times = 0;
     let ending = async {
         while rig.streams.recv().await.is_some() {

@@ -29,6 +29,44 @@ async fn the_negotiation_is_relayed() {
     }
 }
 
+/// A client that offered a newer version than the server chose may still answer as that one has it: an
+/// older server gets the one part that it can read.
+#[tokio::test]
+async fn what_a_model_said_to_an_older_server() {
+    for (version, expected) in [
+        ("2025-06-18", r#"{"type":"text","text":"a\nb"}"#),
+        (
+            "2025-11-25",
+            r#"[{"type":"text","text":"a"},{"type":"text","text":"b"}]"#,
+        ),
+    ] {
+        let said =
+            |content: &str| format!(r#"{{"role":"assistant","content":{content},"model":"m"}}"#);
+        let server = Server::with(|habits| habits.version = Some(version)).await;
+        let gateway = Setup::new().server("alpha", &server).start().await;
+        let session = Client::new(&gateway, "alpha")
+            .open_at("2025-11-25", EVERYTHING)
+            .await;
+        let call = session.start(json::call("1", "ask", "{}"));
+        let stream = server.called("ask").await.stream();
+        let sampling = r#"{"messages":[],"maxTokens":9}"#;
+        stream
+            .send(&json::request("7", "sampling/createMessage", sampling))
+            .await;
+        let mut reply = call.await.unwrap();
+        let question = reply.question("sampling/createMessage").await;
+        let texts = r#"[{"type":"text","text":"a"},{"type":"text","text":"b"}]"#;
+        assert_eq!(session.answer(&question, &said(texts)).await, 202);
+        assert_eq!(
+            server.answer_to("7").await,
+            json::result("7", &said(expected)),
+            "{version}"
+        );
+        stream.result("{}").await;
+        reply.next().await;
+    }
+}
+
 /// C24: the header names the version of that hop, to servers that check it; before 2025-06-18 there
 /// was none.
 #[tokio::test]

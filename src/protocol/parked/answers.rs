@@ -12,6 +12,7 @@ use crate::protocol::convert::keep;
 use crate::protocol::edit::{Edit, edit};
 use crate::protocol::object::{is_object, members, text};
 use crate::protocol::session::QuestionId;
+use crate::protocol::tasks;
 
 /// What a server is told when nobody is there to answer.
 pub(super) fn absent(id: QuestionId, method: &str) -> Output {
@@ -70,14 +71,17 @@ pub(super) fn for_server(method: &str, answer: &str) -> String {
     edit(answer, [("content", Edit::Remove)]).unwrap_or_else(|| answer.to_owned())
 }
 
-/// Parameters as a modern client takes them: a URL has no id of its own any more, and the context of
-/// servers is asked of those alone who declared that they have it.
+/// Parameters as a modern client takes them: a URL has no id of its own any more, the context of servers
+/// is asked of those alone who declared that they have it, and of the task in whose midst it is asked the
+/// client knows nothing.
 pub(super) fn for_client(params: &str, capabilities: ClientCapabilities) -> String {
     let context = if capabilities.sampling_context {
         keep(params, "includeContext")
     } else {
         Edit::Remove
     };
+    let unrelated = tasks::unrelated(params);
+    let params = unrelated.as_deref().unwrap_or(params);
     edit(
         params,
         [("elicitationId", Edit::Remove), ("includeContext", context)],
@@ -124,6 +128,11 @@ mod tests {
         );
         let form = r#"{"message":"?", "requestedSchema":{"default":1.0}}"#;
         assert_eq!(for_client(form, ClientCapabilities::default()), form);
+        let in_task = r#"{"message":"?","_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"},"v":1}}"#;
+        assert_eq!(
+            for_client(in_task, ClientCapabilities::default()),
+            r#"{"message":"?","_meta":{"v":1}}"#
+        );
         let sampling = r#"{"includeContext":"allServers","maxTokens":1.0}"#;
         let bare = ClientCapabilities {
             sampling: true,

@@ -3,7 +3,8 @@
 //! The server keeps one request in flight and asks in its midst; the client's request must end with
 //! the questions, and comes back as a new one with the answers (2026-07-28 basic/patterns/mrtr). This
 //! machine holds the two together. It is the table of states in rows: running with a client attached,
-//! parked without one, parked with the outcome in hand, over.
+//! parked without one, parked with the outcome in hand, away at addresses that the server wants visited
+//! before it processes the call at all, over.
 //!
 //! # Invariants
 //! - A question keeps its key for the life of the call, and a key is never used for another.
@@ -14,8 +15,11 @@
 //! - A retry that is refused changes nothing.
 //! - A client that is away has a time by which it must be back, and time alone ends its call.
 //! - Absence is never `decline` or `accept`.
+//! - The call is made again only after the server said of the one before that it did not process it.
 
 mod answers;
+mod turns;
+mod visits;
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -25,29 +29,11 @@ use bytes::Bytes;
 use super::capability::ClientCapabilities;
 use super::client_modern::Rejected;
 use super::message::Message;
+use super::replay::Replay;
 use super::session::QuestionId;
 use answers::{absent, check, for_client, for_server};
 
-/// How long and how often.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// How long a server's questions are gathered into one round.
-    pub window: Duration,
-    /// How long a client may stay away.
-    pub park: Duration,
-    /// The most rounds of one call, counting those that ask again; clients stop at ten.
-    pub rounds: u32,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            window: Duration::from_millis(50),
-            park: Duration::from_mins(10),
-            rounds: 8,
-        }
-    }
-}
+pub use turns::{Asked, Input, Limits, Output, Retry, State};
 
 /// How long a retry that answers nothing is held before it is asked again, so that a naive client
 /// doesn't spin.
@@ -55,85 +41,6 @@ const SPIN: Duration = Duration::from_millis(250);
 
 /// How many log notifications are kept for a client that is away.
 const LOGS: usize = 32;
-
-/// What happens to a call.
-#[derive(Debug)]
-pub enum Input<'a> {
-    /// The server asks; the question is in the session's book under this id.
-    Question(QuestionId, &'a Message),
-    /// The question is not to be answered any more.
-    Withdrawn(QuestionId),
-    /// How far the call is.
-    Progress(Bytes),
-    /// A log notification.
-    Log(Bytes),
-    /// The response of the server.
-    Outcome(Bytes),
-    /// The client closed the request that is attached. That cancels (2026-07-28 transports).
-    Gone,
-    /// The call must end, because the gateway does. (A session that is lost is an outcome: the error
-    /// that the client is to read when it is back.)
-    End,
-}
-
-/// A retry that continues a round.
-#[derive(Debug)]
-pub struct Retry<'a> {
-    /// The round that it answers.
-    pub round: u32,
-    /// What the client can be asked now.
-    pub capabilities: ClientCapabilities,
-    /// The answers by key (JSON text).
-    pub answers: Vec<(String, &'a str)>,
-}
-
-/// What is to be done.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Output {
-    /// The attached client reads this notification.
-    Forward(Bytes),
-    /// The attached request ends with these questions.
-    Round(u32, Vec<Asked>),
-    /// The attached request ends with the server's response.
-    Done(Bytes),
-    /// The server gets this result (JSON text) as the answer to the question.
-    Answer(QuestionId, String),
-    /// The server gets `cancel` as the answer to its elicitation: nobody is there.
-    Dismiss(QuestionId),
-    /// The server gets an error as the answer to the question.
-    Refuse(QuestionId, i32, &'static str),
-    /// The call is cancelled at the server. It comes before the answers to its questions, so that
-    /// no handler takes them for a reason to go on.
-    Cancel,
-}
-
-/// A question as a client is asked it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Asked {
-    /// Its key in `inputRequests`.
-    pub key: String,
-    /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
-    pub method: String,
-    /// Its parameters (JSON text).
-    pub params: Option<String>,
-    id: QuestionId,
-    message: Message,
-}
-
-/// Where a call is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// A request of the client is attached.
-    Running,
-    /// The client was sent away with questions.
-    Parked,
-    /// The outcome waits for the client.
-    ParkedDone,
-    /// The outcome was delivered.
-    Delivered,
-    /// It was cancelled, or nobody came back in time.
-    Aborted,
-}
 
 /// The machine.
 #[derive(Debug)]
@@ -152,9 +59,15 @@ pub struct Call {
     /// When the client has been away too long; none when no round waits for it. It stays when the
     /// call is aborted over it, which tells a round that nobody answered from one that was.
     until: Option<Instant>,
+    /// Whether the server has the call.
+    in_flight: bool,
+    /// Addresses to visit before the call is made again.
+    replay: Option<Replay>,
+    /// The addresses at which people were done since the call was made, by their ids.
+    visited: Vec<String>,
     progress: Option<Bytes>,
     logs: VecDeque<Bytes>,
-    outcome: Option<Bytes>,
+    outcome: Option<Message>,
 }
 
 impl Call {
@@ -170,6 +83,9 @@ impl Call {
             round: 0,
             window: None,
             until: None,
+            in_flight: true,
+            replay: None,
+            visited: Vec::new(),
             progress: None,
             logs: VecDeque::new(),
             outcome: None,
@@ -191,20 +107,26 @@ impl Call {
         self.capabilities
     }
 
-    /// Counts a round that is asked beside this machine; `None` when there were too many.
-    pub fn take_round(&mut self) -> Option<u32> {
-        if self.round >= self.limits.rounds {
-            return None;
-        }
-        self.round += 1;
-        Some(self.round)
+    /// Whether the server has the call, and an outcome is to come.
+    pub fn is_in_flight(&self) -> bool {
+        self.in_flight
+    }
+
+    /// Whether the client was sent away.
+    pub fn is_away(&self) -> bool {
+        matches!(
+            self.state,
+            State::Parked | State::ParkedDone | State::Visiting
+        )
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) is due.
     pub fn deadline(&self) -> Option<Instant> {
         match self.state {
-            State::Running => self.window,
-            State::Parked | State::ParkedDone => self.until,
+            State::Running => self
+                .window
+                .or_else(|| self.replay.as_ref().and_then(Replay::deadline)),
+            State::Parked | State::ParkedDone | State::Visiting => self.until,
             State::Delivered | State::Aborted => None,
         }
     }
@@ -217,15 +139,7 @@ impl Call {
     /// Takes an event.
     pub fn handle(&mut self, now: Instant, input: Input<'_>) -> Vec<Output> {
         match (self.state, input) {
-            (State::Running | State::Parked, Input::Question(id, message)) => {
-                self.ask(now, id, message)
-            }
-            (
-                State::Delivered | State::Aborted | State::ParkedDone,
-                Input::Question(id, message),
-            ) => {
-                vec![absent(id, message.method())]
-            }
+            (_, Input::Question(id, message)) => self.ask(now, id, message),
             (_, Input::Withdrawn(id)) => {
                 self.shown.retain(|it| it.id != id);
                 self.queued.retain(|it| it.id != id);
@@ -234,7 +148,7 @@ impl Call {
                 }
                 Vec::new()
             }
-            (State::Running, Input::Progress(notice) | Input::Log(notice)) => {
+            (State::Running, Input::Progress(notice) | Input::Log(notice)) if self.in_flight => {
                 vec![Output::Forward(notice)]
             }
             (State::Parked, Input::Progress(notice)) => {
@@ -248,43 +162,48 @@ impl Call {
                 self.logs.push_back(notice);
                 Vec::new()
             }
-            (State::Running, Input::Outcome(response)) => {
-                self.state = State::Delivered;
-                let mut outputs = self.settle();
-                outputs.push(Output::Done(response));
-                outputs
+            (State::Running, Input::Outcome(response)) if self.in_flight => {
+                self.conclude(now, response)
             }
             (State::Parked, Input::Outcome(response)) => {
                 self.state = State::ParkedDone;
+                self.in_flight = false;
                 self.outcome = Some(response);
                 self.settle()
+            }
+            (
+                State::Running | State::Parked | State::ParkedDone | State::Visiting,
+                Input::Visited(id),
+            ) => {
+                self.mark_visited(now, id);
+                Vec::new()
             }
             (State::Running, Input::Gone) | (State::Running | State::Parked, Input::End) => {
                 self.abort()
             }
-            (State::ParkedDone, Input::End) => {
+            (State::ParkedDone | State::Visiting, Input::End) => {
                 self.forget();
                 Vec::new()
             }
-            // The client is away anyway, or everything has been said.
-            (State::Parked | State::ParkedDone, Input::Gone)
-            | (
-                State::ParkedDone | State::Delivered | State::Aborted,
-                Input::Progress(_) | Input::Log(_) | Input::Outcome(_),
-            )
-            | (State::Delivered | State::Aborted, Input::Gone | Input::End) => Vec::new(),
+            // The client is away anyway, nothing is in flight, or everything has been said.
+            (State::Parked | State::ParkedDone | State::Visiting, Input::Gone)
+            | (_, Input::Progress(_) | Input::Log(_) | Input::Outcome(_))
+            | (State::Delivered | State::Aborted, Input::Visited(_) | Input::Gone | Input::End) => {
+                Vec::new()
+            }
         }
     }
 
-    /// Something is due: a round goes out, or the client has been away too long.
+    /// Something is due: a round goes out, the call is made again, or the client has been away too long.
     pub fn handle_timeout(&mut self, now: Instant) -> Vec<Output> {
         if self.deadline().is_none_or(|due| due > now) {
             return Vec::new();
         }
         match self.state {
-            State::Running => self.send_round(now),
+            State::Running if self.window.is_some() => self.send_round(now),
+            State::Running => self.make_again(now),
             State::Parked => self.abort(),
-            State::ParkedDone => {
+            State::ParkedDone | State::Visiting => {
                 self.forget();
                 Vec::new()
             }
@@ -303,11 +222,15 @@ impl Call {
         if self.state == State::Aborted || until <= now {
             return Err(expired());
         }
-        if self.state == State::ParkedDone {
+        if self.state == State::Visiting {
+            return self.come_from_visits(now, retry);
+        }
+        if let Some(outcome) = self.outcome.take() {
             self.until = None;
-            self.state = State::Delivered;
+            self.state = State::Running;
+            self.capabilities = retry.capabilities;
             let mut outputs = self.flush();
-            outputs.extend(self.outcome.take().map(Output::Done));
+            outputs.extend(self.conclude(now, outcome));
             return Ok(outputs);
         }
         self.check_answers(&retry.answers)?;
@@ -341,12 +264,18 @@ impl Call {
             "roots/list" => 'r',
             _ => return vec![Output::Refuse(id, -32601, "the client can't be asked this")],
         };
+        if !self.in_flight {
+            // Its call is over, and the one that may come is another.
+            return vec![absent(id, message.method())];
+        }
         if let (State::Running, Err(undeclared)) = (self.state, self.capabilities.allow(message)) {
             return vec![Output::Refuse(id, undeclared.code, undeclared.message)];
         }
         if self.round >= self.limits.rounds {
             return vec![absent(id, message.method())];
         }
+        // It is being processed: the addresses are behind it.
+        self.replay = None;
         self.keys += 1;
         self.queued.push(Asked {
             key: format!("{prefix}{}", self.keys),
@@ -419,15 +348,18 @@ impl Call {
     }
 
     fn abort(&mut self) -> Vec<Output> {
+        let cancel = self.in_flight.then_some(Output::Cancel);
         self.forget();
-        let mut outputs = vec![Output::Cancel];
-        outputs.extend(self.settle());
-        outputs
+        let open = self.settle();
+        cancel.into_iter().chain(open).collect()
     }
 
     /// Nobody will read what was kept for the client.
     fn forget(&mut self) {
         self.state = State::Aborted;
+        self.in_flight = false;
+        self.replay = None;
+        self.visited.clear();
         self.progress = None;
         self.logs.clear();
         self.outcome = None;

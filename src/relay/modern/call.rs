@@ -1,35 +1,34 @@
 //! Drives one call of a modern client at a legacy server: feeds the pure machine
 //! ([`Call`]) and carries out what it decides, over all the requests that the call spans.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::mpsc::{Receiver, channel};
+use tokio::sync::mpsc::Receiver;
 use tokio::sync::oneshot;
 
 use super::super::deliver::Item;
 use super::super::question::Settlement;
-use super::super::session::LiveSession;
-use super::super::sink::Sink;
-use super::super::streams::PIPE;
 use super::super::{now, today};
+use super::attempt::Attempt;
 use super::cursor;
 use super::lot::Over;
 use super::outlet::Outlet;
 use super::pool::{Key, Pooled};
 use super::seal::{self, CallId};
 use crate::error::Error;
-use crate::limit::Admission;
 use crate::protocol::capability::ClientCapabilities;
-use crate::protocol::client_legacy::Accept;
 use crate::protocol::client_modern::{Level, Rejected};
 use crate::protocol::convert;
 use crate::protocol::edit::{Edit, edit};
-use crate::protocol::message::{self, Kind, Message};
-use crate::protocol::object::members;
+use crate::protocol::message::{self, Kind, Malformed, Message};
+use crate::protocol::object::{members, text};
 use crate::protocol::parked::{Asked, Call, Input, Output, Retry, State};
-use crate::protocol::replay::Replay;
+use crate::protocol::replay::Visit;
+use crate::protocol::session::QuestionId;
+use crate::protocol::tasks::{self, Task};
 
 /// A request of the client that continues the call.
 #[derive(Debug)]
@@ -47,7 +46,8 @@ pub(super) struct Return {
 pub(super) struct Driver {
     pub(super) id: CallId,
     pub(super) call: Call,
-    pub(super) pooled: Pooled,
+    /// The latest time that it was made.
+    pub(super) attempt: Attempt,
     /// The id under which the session knows the call (JSON text); also its progress token.
     pub(super) inner: String,
     /// Whose session it is.
@@ -56,53 +56,44 @@ pub(super) struct Driver {
     pub(super) sent: Message,
     /// Whether it may be sent to a new session, should the server have forgotten this one.
     pub(super) fresh: bool,
-    /// Whether the server has it.
-    pub(super) in_flight: bool,
-    /// Addresses that the person has to visit before the call is made again.
-    pub(super) replay: Option<Replay>,
     pub(super) method: String,
     /// What the request was.
     pub(super) request: [u8; 32],
     /// Whom its states are given to.
     pub(super) bound: Vec<u8>,
-    pub(super) pipe: Receiver<Item>,
     pub(super) retries: Receiver<Return>,
     pub(super) outlet: Option<Outlet>,
     /// Whether the session is the call's alone.
     pub(super) single: bool,
+    /// Where the server runs the call as a task.
+    pub(super) task: Option<Task>,
 }
 
 impl Driver {
     /// Runs the call to its end.
     pub(super) async fn run(mut self) {
-        let keep_alive = self.pooled.session.shared.config.timeouts.keep_alive;
-        let ending = self.pooled.session.shared.ending.clone();
-        let mut done = self.pooled.session.listens().visited();
+        let shared = Arc::clone(&self.attempt.pooled.session.shared);
+        let keep_alive = shared.config.timeouts.keep_alive;
         let mut away = false;
         while !self.call.is_over() {
-            away = self.is_away();
-            let due = self.deadline().map(tokio::time::Instant::from_std);
+            away = self.call.is_away();
+            let due = self.call.deadline().map(tokio::time::Instant::from_std);
             let outputs = tokio::select! {
-                item = self.pipe.recv(), if self.in_flight => match item {
-                    Some(Item::Outcome(response)) => self.conclude(response).await,
+                item = self.attempt.pipe.recv(), if self.call.is_in_flight() => match item {
+                    Some(Item::Outcome(response)) => self.conclude(&response).await,
                     Some(item) => self.take(item),
                     // The exchange always leaves an outcome; without one its task has died.
                     None => self.call.handle(now(), Input::End),
                 },
                 Some(back) = self.retries.recv() => self.take_back(back),
+                // Who is told of more than can be remembered misses some: then a pause ends by itself.
+                Ok(id) = self.attempt.visited.recv() => self.call.handle(now(), Input::Visited(&id)),
                 () = gone(&mut self.outlet) => self.call.handle(now(), Input::Gone),
                 () = tokio::time::sleep_until(due.unwrap_or_else(far)), if due.is_some() => {
-                    let mut outputs = self.call.handle_timeout(now());
-                    outputs.extend(self.visits_due().await);
-                    outputs
+                    self.call.handle_timeout(now())
                 }
                 // Nobody can come back to a gateway that ends.
-                () = ending.cancelled(), if away => self.call.handle(now(), Input::End),
-                Ok(()) = done.changed(), if self.replay.is_some() => {
-                    let ids = done.borrow_and_update().clone();
-                    self.visited(&ids);
-                    continue;
-                }
+                () = shared.ending.cancelled(), if away => self.call.handle(now(), Input::End),
                 () = tokio::time::sleep(keep_alive), if self.is_silent() => {
                     if let Some(outlet) = &mut self.outlet {
                         outlet.open();
@@ -112,22 +103,21 @@ impl Driver {
             };
             self.carry_out(outputs).await;
         }
-        // A question that was on its way meanwhile wants its answer, too.
-        self.pipe.close();
-        while let Some(item) = self.pipe.recv().await {
-            let outputs = self.take(item);
-            self.carry_out(outputs).await;
-        }
+        let late = self.drain().await;
+        self.carry_out(late).await;
+        self.leave(away);
+    }
+
+    /// The call has ended; whether its client was away.
+    fn leave(&self, away: bool) {
+        self.forget_task();
         let over = match (self.call.state(), away) {
             (State::Delivered, _) | (_, false) => Over::Consumed,
             (_, true) => Over::Expired,
         };
-        self.pooled
-            .session
-            .state()
-            .needs
-            .remove(self.inner.as_str());
-        let lot = &self.pooled.session.shared.lot;
+        let session = &self.attempt.pooled.session;
+        session.state().needs.remove(self.inner.as_str());
+        let lot = &session.shared.lot;
         if self.call.has_asked() {
             lot.close(self.id, over, now());
         } else {
@@ -136,72 +126,58 @@ impl Driver {
         }
     }
 
-    /// Whether the client was sent away.
-    fn is_away(&self) -> bool {
-        matches!(self.call.state(), State::Parked | State::ParkedDone)
-            || self.replay.as_ref().is_some_and(Replay::is_away)
+    /// What was on its way when the request ended at the server: a question wants its answer, too.
+    pub(super) async fn drain(&mut self) -> Vec<Output> {
+        let mut outputs = Vec::new();
+        self.attempt.pipe.close();
+        while let Some(item) = self.attempt.pipe.recv().await {
+            outputs.extend(self.take(item));
+        }
+        outputs
     }
 
     /// Tells the session, for questions of which it does not know whose they are.
     fn mark_away(&self, away: bool) {
-        let mut state = self.pooled.session.state();
+        let mut state = self.attempt.pooled.session.state();
         if let Some(leg) = state.talk.leg(&self.inner) {
             state.streams.set_away(leg, away);
         }
     }
 
-    fn deadline(&self) -> Option<Instant> {
-        let replay = self.replay.as_ref().and_then(Replay::deadline);
-        self.call.deadline().into_iter().chain(replay).min()
-    }
-
     /// How long a client may stay away.
     pub(super) fn park(&self) -> Duration {
-        self.pooled.session.shared.config.timeouts.question
+        self.attempt.pooled.session.shared.config.timeouts.question
     }
 
     /// The server has answered, which is not always the end.
-    async fn conclude(&mut self, response: Bytes) -> Vec<Output> {
-        // The end of the pipe, which follows, says nothing more.
-        self.in_flight = false;
+    async fn conclude(&mut self, response: &Bytes) -> Vec<Output> {
+        let Ok(response) = Message::parse(response) else {
+            return self.fail(&Error::Misbehaved("sent no message".into()));
+        };
         if std::mem::take(&mut self.fresh) && is_forgotten(&response) {
-            return self.begin_anew(response).await;
+            // The server forgot the session before it took the call: it goes to a new one, once.
+            return match self.attempt_again().await {
+                Ok(outputs) => outputs,
+                Err(error) => {
+                    tracing::warn!(server = %self.key.server, %error, "no new session for a call");
+                    self.call.handle(now(), Input::Outcome(response))
+                }
+            };
         }
-        if let Some(visits) = self.wants_visits(&response) {
-            return self.send_away(visits, response).await;
-        }
-        self.replay = None;
-        self.call.handle(now(), Input::Outcome(response))
+        let outcome = match self.outcome_of(response).await {
+            Ok(outcome) => outcome,
+            Err(outputs) => return outputs,
+        };
+        let mut outputs = self.call.handle(now(), Input::Outcome(outcome));
+        outputs.extend(self.drain().await);
+        outputs
     }
 
-    /// The server forgot the session before it took the call: it goes to a new one, once.
-    async fn begin_anew(&mut self, response: Bytes) -> Vec<Output> {
-        let shared = Arc::clone(&self.pooled.session.shared);
-        let begun = async {
-            let pooled = shared
-                .session_for(&self.key, self.single, self.call.capabilities())
-                .await?;
-            pooled
-                .prepare(self.outlet.as_ref().and_then(|outlet| outlet.level))
-                .await;
-            let admission = shared
-                .limiter
-                .admit(&self.key.server, &self.key.principal)?;
-            let pipe = begin(&pooled.session, self.sent.clone(), admission).await?;
-            Ok::<_, Error>((pooled, pipe))
-        };
-        match begun.await {
-            Ok((pooled, pipe)) => {
-                self.pooled = pooled;
-                self.pipe = pipe;
-                self.in_flight = true;
-                Vec::new()
-            }
-            Err(error) => {
-                tracing::warn!(server = %self.key.server, %error, "no new session for a call");
-                self.call.handle(now(), Input::Outcome(response))
-            }
-        }
+    /// The call ends with an error of the gateway's.
+    pub(super) fn fail(&mut self, error: &Error) -> Vec<Output> {
+        let body = error.body(Some(&self.inner), Some(self.key.server.as_str()));
+        let end = Message::parse(&body).map_or(Input::End, Input::Outcome);
+        self.call.handle(now(), end)
     }
 
     /// Whether the client waits and has not heard anything, not even that there is a stream.
@@ -209,13 +185,9 @@ impl Driver {
         self.outlet.as_ref().is_some_and(Outlet::is_undecided)
     }
 
-    fn take(&mut self, item: Item) -> Vec<Output> {
+    pub(super) fn take(&mut self, item: Item) -> Vec<Output> {
         // It is at work, so it was not forgotten.
         self.fresh = false;
-        if matches!(item, Item::Question(..)) {
-            // The addresses are behind it.
-            self.replay = None;
-        }
         let now = now();
         match item {
             Item::Question(id, bytes) => match Message::parse(&bytes) {
@@ -225,14 +197,12 @@ impl Driver {
             Item::Withdrawn(id, _) => self.call.handle(now, Input::Withdrawn(id)),
             Item::Progress(bytes) => self.call.handle(now, Input::Progress(bytes)),
             Item::Notice(bytes) => self.call.handle(now, Input::Log(bytes)),
-            Item::Outcome(bytes) => self.call.handle(now, Input::Outcome(bytes)),
+            // There is one, and it has been taken.
+            Item::Outcome(_) => Vec::new(),
         }
     }
 
     fn take_back(&mut self, back: Return) -> Vec<Output> {
-        if self.replay.is_some() {
-            return self.come_from_visits(back);
-        }
         let Return {
             round,
             capabilities,
@@ -266,28 +236,53 @@ impl Driver {
     }
 
     async fn carry_out(&mut self, outputs: Vec<Output>) {
-        let session = Arc::clone(&self.pooled.session);
-        for output in outputs {
+        let mut outputs = VecDeque::from(outputs);
+        while let Some(output) = outputs.pop_front() {
             match output {
                 Output::Forward(notice) => self.forward(&notice),
                 Output::Round(round, asked) => {
-                    self.send_round(round, asked.iter().map(input_request).collect())
+                    self.send_round(round, asked.iter().map(question).collect())
                         .await;
                 }
+                Output::Visits(round, visits) => {
+                    self.send_round(round, visits.iter().map(address).collect())
+                        .await;
+                }
+                Output::Again => outputs.extend(self.call_again().await),
                 Output::Done(response) => self.finish(&response).await,
+                Output::Declined => self.decline().await,
+                Output::Undeclared(required) => self.lack(required).await,
                 Output::Answer(id, result) => {
+                    let related = self.task.as_ref().and_then(|task| task.answer(&result));
+                    let result = related.unwrap_or(result);
                     let answer = message::result(&id.to_string(), &result);
                     if let Ok(answer) = Message::parse(&answer) {
                         // The loss of the session shows itself as the outcome of the call.
-                        let _gone = session.answer(&answer).await;
+                        let _gone = self.attempt.pooled.session.answer(&answer).await;
                     }
                 }
-                Output::Dismiss(id) => session.settle(id, Settlement::Dismissed).await,
+                Output::Dismiss(id) => self.settle(id, Settlement::Dismissed).await,
                 Output::Refuse(id, code, text) => {
-                    session.settle(id, Settlement::Refused(code, text)).await;
+                    self.settle(id, Settlement::Refused(code, text)).await;
                 }
-                Output::Cancel => self.cancel().await,
+                Output::Cancel => {
+                    let meanwhile = self.cancel().await;
+                    outputs.extend(meanwhile);
+                }
             }
+        }
+    }
+
+    async fn settle(&self, id: QuestionId, settlement: Settlement) {
+        self.attempt.pooled.session.settle(id, settlement).await;
+    }
+
+    /// The server did not process the call, and is asked again.
+    async fn call_again(&mut self) -> Vec<Output> {
+        self.fresh = true;
+        match self.attempt_again().await {
+            Ok(outputs) => outputs,
+            Err(error) => self.fail(&error),
         }
     }
 
@@ -296,25 +291,30 @@ impl Driver {
         let (Some(outlet), Ok(notice)) = (&mut self.outlet, Message::parse(notice)) else {
             return;
         };
+        let Ok(notice) = unrelated(notice) else {
+            return;
+        };
         if notice.method() == "notifications/progress" {
             let (Some(token), Ok([Some(inner)])) = (&outlet.token, notice.param(["progressToken"]))
             else {
                 return;
             };
-            let notice = notice.replacing(inner, token);
-            outlet.forward(notice);
+            if text(inner) == text(&self.inner) {
+                let notice = notice.replacing(inner, token);
+                outlet.forward(notice);
+            }
         } else if convert::is_loud_enough(Level::of(&notice), outlet.level) {
             outlet.forward(notice.bytes().clone());
         }
     }
 
     /// Sends the client away with these entries of `inputRequests`.
-    pub(super) async fn send_round(&mut self, round: u32, entries: Vec<String>) {
+    async fn send_round(&mut self, round: u32, entries: Vec<String>) {
         let Some(outlet) = self.outlet.take() else {
             return;
         };
         self.mark_away(true);
-        let session = &self.pooled.session;
+        let session = &self.attempt.pooled.session;
         let state = seal::State::new(self.id, round, self.request, today(), self.park());
         let sealed = match session.shared.seal.seal(&state, &self.bound) {
             Ok(sealed) => sealed,
@@ -324,7 +324,7 @@ impl Driver {
             r#"{{"resultType":"input_required","inputRequests":{{{}}},"requestState":"{sealed}"}}"#,
             entries.join(",")
         );
-        let result = match self.pooled.welcome.info() {
+        let result = match self.attempt.pooled.welcome.info() {
             Some(info) => {
                 let meta = format!(r#"{{"io.modelcontextprotocol/serverInfo":{info}}}"#);
                 edit(&result, [("_meta", Edit::Set(&meta))]).unwrap_or(result)
@@ -335,70 +335,61 @@ impl Driver {
         outlet.finish(200, response).await;
     }
 
-    async fn finish(&mut self, response: &Bytes) {
+    async fn finish(&mut self, response: &Message) {
         let Some(outlet) = self.outlet.take() else {
             return;
         };
-        let need = self
-            .pooled
-            .session
-            .state()
-            .needs
-            .remove(self.inner.as_str());
+        let pooled = &self.attempt.pooled;
+        let need = pooled.session.state().needs.remove(self.inner.as_str());
         if let Some(required) = need.filter(|_| outlet.is_undecided() && has_failed(response)) {
             // The client can do something about it: declare more, and call again.
-            let server = self.pooled.session.server().name().as_str();
+            let server = self.key.server.as_str();
             return outlet
                 .fail(Rejected::Capability(required).into(), server)
                 .await;
         }
-        let (status, body) = response_for(response, &outlet.id, &self.method, &self.pooled);
+        let (status, body) = response_for(response, &outlet.id, &self.method, pooled);
         outlet.finish(status, body).await;
     }
 
-    async fn cancel(&self) {
-        let params = format!(
-            r#"{{"requestId":{},"reason":"the client is gone"}}"#,
-            self.inner
-        );
-        let notice = message::notification("notifications/cancelled", &params);
-        if let Ok(notice) = Message::parse(&notice) {
-            let _gone = self.pooled.session.notify(&notice).await;
+    /// The client is told what it must declare for such a call.
+    async fn lack(&mut self, required: &'static str) {
+        if let Some(outlet) = self.outlet.take() {
+            let server = self.key.server.as_str();
+            outlet
+                .fail(Rejected::Capability(required).into(), server)
+                .await;
         }
+    }
+
+    /// The person did not agree to what the call needs.
+    async fn decline(&mut self) {
+        let Some(outlet) = self.outlet.take() else {
+            return;
+        };
+        let body = if self.method == "tools/call" {
+            let text = "the user declined to open the page that the server asked for";
+            let result =
+                format!(r#"{{"content":[{{"type":"text","text":"{text}"}}],"isError":true}}"#);
+            let info = self.attempt.pooled.welcome.info();
+            message::result(&outlet.id, &convert::result(&self.method, &result, info))
+        } else {
+            Error::Declined.body(Some(&outlet.id), Some(self.key.server.as_str()))
+        };
+        outlet.finish(200, body).await;
     }
 }
 
-/// Begins a call at a session; what the server sends for it comes out of the pipe.
-pub(super) async fn begin(
-    session: &Arc<LiveSession>,
-    request: Message,
-    admission: Admission,
-) -> Result<Receiver<Item>, Error> {
-    let (pipe, items) = channel(PIPE);
-    let sink = Sink::shared(
-        Accept {
-            json: true,
-            events: true,
-        },
-        pipe,
-    );
-    session.begin(request, sink, admission).await?;
-    Ok(items)
-}
-
 /// Whether a response is an error, of the protocol or of a tool.
-fn has_failed(response: &Bytes) -> bool {
-    Message::parse(response).is_ok_and(|response| match response.result() {
+fn has_failed(response: &Message) -> bool {
+    match response.result() {
         None => true,
         Some(result) => matches!(members(result, ["isError"]), Ok([Some("true")])),
-    })
+    }
 }
 
 /// Whether a response is the gateway's own, and says that the server forgot the session.
-fn is_forgotten(response: &Bytes) -> bool {
-    let Ok(response) = Message::parse(response) else {
-        return false;
-    };
+fn is_forgotten(response: &Message) -> bool {
     let data = response
         .error()
         .and_then(|error| members(error, ["code", "data"]).ok());
@@ -413,17 +404,11 @@ fn is_forgotten(response: &Bytes) -> bool {
 
 /// A response of a legacy server as a modern client reads it, and the HTTP status that goes with it.
 pub(super) fn response_for(
-    response: &Bytes,
+    response: &Message,
     id: &str,
     method: &str,
     pooled: &Pooled,
 ) -> (u16, Bytes) {
-    let Ok(response) = Message::parse(response) else {
-        return (
-            200,
-            Error::Misbehaved("sent no message".into()).body(Some(id), None),
-        );
-    };
     if let (Kind::Result, Some(result)) = (response.kind(), response.result()) {
         let result = match pooled.tag() {
             Some(tag) => cursor::wrap(result, tag),
@@ -446,17 +431,32 @@ pub(super) fn response_for(
     )
 }
 
-fn input_request(asked: &Asked) -> String {
-    match &asked.params {
-        Some(params) => format!(
-            r#""{}":{{"method":"{}","params":{params}}}"#,
-            asked.key, asked.method
-        ),
-        None => format!(r#""{}":{{"method":"{}"}}"#, asked.key, asked.method),
+/// A notification without the name of the task that it belongs to.
+fn unrelated(notice: Message) -> Result<Message, Malformed> {
+    match notice.params().and_then(tasks::unrelated) {
+        Some(params) => Message::parse(&notice.with_body("", &params)),
+        None => Ok(notice),
     }
 }
 
-async fn gone(outlet: &mut Option<Outlet>) {
+/// A question as an entry of `inputRequests`.
+fn question(asked: &Asked) -> String {
+    entry(&asked.key, &asked.method, asked.params.as_deref())
+}
+
+/// An address as an entry of `inputRequests`.
+fn address(visit: &Visit) -> String {
+    entry(&visit.key, "elicitation/create", Some(&visit.params))
+}
+
+fn entry(key: &str, method: &str, params: Option<&str>) -> String {
+    match params {
+        Some(params) => format!(r#""{key}":{{"method":"{method}","params":{params}}}"#),
+        None => format!(r#""{key}":{{"method":"{method}"}}"#),
+    }
+}
+
+pub(super) async fn gone(outlet: &mut Option<Outlet>) {
     match outlet {
         Some(outlet) => outlet.gone().await,
         None => std::future::pending().await,

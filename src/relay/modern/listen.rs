@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::mpsc::channel;
-use tokio::sync::{MutexGuard, watch};
+use tokio::sync::{MutexGuard, broadcast};
 use tokio_util::sync::DropGuard;
 
 use super::super::deliver::Item;
@@ -33,11 +33,11 @@ pub(crate) struct Listens {
     open: Mutex<Vec<Listen>>,
     /// Held while the server is told what is listened for, so that it hears it in the right order.
     turn: tokio::sync::Mutex<()>,
-    /// Addresses that people are done at, the latest ones; made when somebody waits for them.
-    visited: OnceLock<watch::Sender<Vec<String>>>,
+    /// Addresses that people are done at, for the calls in flight; made when there is one.
+    visited: OnceLock<broadcast::Sender<String>>,
 }
 
-/// How many addresses that people are done at are remembered.
+/// How many addresses that people are done at wait for a call to hear of them.
 const VISITED: usize = 64;
 
 /// A listen, at the session where it is at the moment.
@@ -163,6 +163,9 @@ impl LiveSession {
             }
             return;
         }
+        if notice.method() == "notifications/tools/list_changed" {
+            self.tasked().change();
+        }
         let mut open = self.listens().open.lock();
         open.retain(|listen| listen.hears(notice));
     }
@@ -203,21 +206,16 @@ impl Listens {
     }
 
     /// The addresses that people are done at, from now on.
-    pub(in crate::relay) fn visited(&self) -> watch::Receiver<Vec<String>> {
+    pub(in crate::relay) fn visited(&self) -> broadcast::Receiver<String> {
         self.visited
-            .get_or_init(|| watch::channel(Vec::new()).0)
+            .get_or_init(|| broadcast::channel(VISITED).0)
             .subscribe()
     }
 
     /// The server tells that a person is done at an address.
     fn visit(&self, id: String) {
         if let Some(visited) = self.visited.get() {
-            visited.send_modify(|ids| {
-                if ids.len() == VISITED {
-                    ids.remove(0);
-                }
-                ids.push(id);
-            });
+            let _nobody = visited.send(id);
         }
     }
 

@@ -5,6 +5,7 @@
 //! the client is away ([`call`], [`lot`]), and gives the client a sealed state to come back with
 //! ([`seal`]).
 
+mod attempt;
 pub(super) mod call;
 mod cursor;
 mod discover;
@@ -12,34 +13,36 @@ pub(super) mod listen;
 mod listening;
 pub(super) mod lot;
 mod outlet;
+mod pass;
 pub(super) mod pool;
 mod retry;
 pub(super) mod seal;
-mod visits;
+pub(super) mod tasks;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName};
-use tokio::sync::mpsc::{Receiver, channel};
+use tokio::sync::mpsc::channel;
 
+use self::attempt::Attempt;
 use self::call::Driver;
 use self::outlet::Outlet;
 use self::pool::{Key, Pooled};
 use self::seal::CallId;
-use super::{Answer, Item, Relay, Shared};
+use super::{Answer, Relay, Shared};
 use crate::auth::Principal;
 use crate::config::{Profile, Server, ServerName, SessionScope};
 use crate::error::Error;
 use crate::limit::Admission;
 use crate::protocol::capability::ClientCapabilities;
-use crate::protocol::client_legacy::Accept;
 use crate::protocol::client_modern::{self, Rejected, Request, can_ask};
 use crate::protocol::edit::{Edit, edit};
 use crate::protocol::era::Era;
 use crate::protocol::message::Message;
 use crate::protocol::parked::{Call, Limits};
+use crate::protocol::tasks::Task;
 
 /// Numbers the calls of the process: the id under which a session knows a call of several clients.
 static CALLS: AtomicU64 = AtomicU64::new(1);
@@ -162,7 +165,7 @@ impl Visit<'_> {
     /// A request whose server may ask something in its midst.
     async fn call(&self) -> Result<Answer, Error> {
         let (id, inner) = (CallId::random()?, inner_id());
-        let (pooled, request, pipe) = match self.begin(&inner).await {
+        let (attempt, sent, as_task) = match self.begin(&inner).await {
             // It ended in between, so nothing was sent.
             Err(Error::UnknownSession) => self.begin(&inner).await,
             begun => begun,
@@ -181,89 +184,53 @@ impl Visit<'_> {
         let driver = Driver {
             id,
             call: Call::new(self.limits(), self.request.capabilities),
+            attempt,
             key: self.key(),
             inner,
-            sent: request,
+            sent,
             fresh: true,
-            in_flight: true,
-            replay: None,
             method: self.message.method().to_owned(),
             request: self.fingerprint(),
             bound: seal::bound_to(self.server, self.principal),
-            pipe,
             retries: desk,
             outlet: Some(outlet),
             single: self.is_single(),
-            pooled,
+            task: as_task.then(Task::default),
         };
         self.shared.lot.open(id, retries);
         self.shared.calls.spawn(driver.run());
         answer.await.unwrap_or(Err(Error::SessionEnded))
     }
 
-    /// Sends a call to the server: in which session, what, and where its messages come from.
-    async fn begin(&self, inner: &str) -> Result<(Pooled, Message, Receiver<Item>), Error> {
+    /// Sends a call to the server; gives what was sent, too, and whether as a task.
+    async fn begin(&self, inner: &str) -> Result<(Attempt, Message, bool), Error> {
         let admission = self.admit()?;
-        let pooled = self.prepared().await?;
+        let pooled = self
+            .shared
+            .prepared(
+                &self.key(),
+                self.is_single(),
+                self.request.capabilities,
+                self.request.level,
+            )
+            .await?;
         if !is_offered(self.message.method(), &pooled) {
             return Err(Rejected::Method.into());
         }
         let request = self.for_server(inner, &pooled)?;
-        let pipe = call::begin(&pooled.session, request.clone(), admission).await?;
-        Ok((pooled, request, pipe))
+        let (request, as_task) = match (self.message.method(), &self.request.target) {
+            ("tools/call", Some(tool)) => pooled.as_the_tool_runs(request, tool).await,
+            _ => (request, false),
+        };
+        if pooled.session.is_gone() {
+            return Err(Error::UnknownSession);
+        }
+        let attempt = Attempt::begin(pooled, request.clone(), admission, as_task).await?;
+        Ok((attempt, request, as_task))
     }
 
     fn admit(&self) -> Result<Admission, Error> {
         Ok(self.shared.limiter.admit(self.server, self.principal)?)
-    }
-
-    /// The session for this request, whose server logs as much as the request wants.
-    async fn prepared(&self) -> Result<Pooled, Error> {
-        let pooled = self.session().await?;
-        pooled.prepare(self.request.level).await;
-        if !pooled.session.is_gone() {
-            return Ok(pooled);
-        }
-        // The server has forgotten it, and nothing else was sent to it.
-        let pooled = self.session().await?;
-        pooled.prepare(self.request.level).await;
-        Ok(pooled)
-    }
-
-    /// A request whose server can't ask anything. When the server has forgotten the session, it was not
-    /// carried out, and goes to a new one once.
-    async fn pass(&self) -> Result<Answer, Error> {
-        match self.pass_once().await {
-            Err(Error::Forgotten | Error::UnknownSession) => self.pass_once().await,
-            other => other,
-        }
-        .map_err(|error| match error {
-            Error::UnknownSession => Error::SessionEnded,
-            other => other,
-        })
-    }
-
-    async fn pass_once(&self) -> Result<Answer, Error> {
-        let admission = self.admit()?;
-        let pooled = self.session().await?;
-        let method = self.message.method();
-        if !is_offered(method, &pooled) {
-            return Err(Rejected::Method.into());
-        }
-        let only_json = Accept {
-            json: true,
-            events: false,
-        };
-        let answer = pooled
-            .session
-            .call(self.for_server(&inner_id(), &pooled)?, only_json, admission)
-            .await;
-        let Answer::Json(_, response) = answer? else {
-            return Err(Error::Misbehaved("answered with a stream".into()));
-        };
-        let id = self.message.id().unwrap_or("null");
-        let (status, response) = call::response_for(&response, id, method, &pooled);
-        Ok(Answer::Json(status, response))
     }
 
     /// The request as a legacy server takes it, under an id and a progress token of our own: two

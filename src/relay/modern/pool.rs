@@ -153,6 +153,25 @@ impl Shared {
         }
     }
 
+    /// The session for a call, whose server logs as much as the call wants.
+    pub(super) async fn prepared(
+        self: &Arc<Self>,
+        key: &Key,
+        single: bool,
+        declared: ClientCapabilities,
+        level: Option<Level>,
+    ) -> Result<Pooled, Error> {
+        let pooled = self.session_for(key, single, declared).await?;
+        pooled.prepare(level).await;
+        if !pooled.session.is_gone() {
+            return Ok(pooled);
+        }
+        // The server has forgotten it, and nothing else was sent to it.
+        let pooled = self.session_for(key, single, declared).await?;
+        pooled.prepare(level).await;
+        Ok(pooled)
+    }
+
     async fn open_in_own_name(
         self: Arc<Self>,
         key: &Key,

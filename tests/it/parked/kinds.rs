@@ -2,7 +2,7 @@
 //! The others are answered to the server at once, and no call suffers for it.
 
 use super::{asked, elicit, parked};
-use crate::support::{EVERYTHING, NOTHING, Stream, accepted, json, modern};
+use crate::support::{EVERYTHING, Modern, NOTHING, Server, Setup, Stream, accepted, json, modern};
 
 const SAMPLING: &str = r#"{"messages":[{"role":"user","content":{"type":"text","text":"hi"}}],"maxTokens":9,"temperature":1.0}"#;
 
@@ -36,6 +36,57 @@ async fn sampling_and_roots() {
         }
         let going = ask.retry("2", &round, &round.all(answer)).start();
         assert_eq!(server.answer_to(id).await, json::result(id, answer));
+        stream.result(&json::text_result("done")).await;
+        assert_eq!(json::text_of(&going.await.unwrap().next().await), "done");
+    }
+}
+
+/// A model's answer may have several parts. A server of an older version gets one, or is told that
+/// there is no way to say it; the call goes on.
+#[tokio::test]
+async fn what_a_model_said_to_an_older_server() {
+    let text = r#"{"type":"text","text":"a","x":1.0}"#;
+    let image = r#"{"type":"image","data":"eA==","mimeType":"image/png"}"#;
+    let (one, texts, mixed) = (
+        format!("[{text}]"),
+        format!(r#"[{text},{{"type":"text","text":"b"}}]"#),
+        format!("[{text},{image}]"),
+    );
+    let both = r#"{"type":"text","text":"a\nb"}"#;
+    let table = [
+        ("2025-06-18", text, Some(text)),
+        ("2025-06-18", &one, Some(text)),
+        ("2025-06-18", &texts, Some(both)),
+        ("2025-06-18", &mixed, None),
+        ("2025-11-25", &mixed, Some(&mixed)),
+    ];
+    for (version, content, expected) in table {
+        let said =
+            |content: &str| format!(r#"{{"role":"assistant","content":{content},"model":"m"}}"#);
+        let server = Server::with(|habits| habits.version = Some(version)).await;
+        let gateway = Setup::new().server("alpha", &server).start().await;
+        let ask = Modern::new(&gateway, "alpha").call("1", "ask", "{}");
+        let going = ask.start();
+        let stream = server.called("ask").await.stream();
+        stream
+            .send(&json::request("7", "sampling/createMessage", SAMPLING))
+            .await;
+        let round = going.await.unwrap().round().await;
+        let going = ask.retry("2", &round, &round.all(&said(content))).start();
+        match expected {
+            Some(expected) => {
+                assert_eq!(
+                    server.answer_to("7").await,
+                    json::result("7", &said(expected))
+                );
+            }
+            None => assert_eq!(server.error_to("7").await, -31007),
+        }
+        let line = gateway
+            .audited("the answer", |line| line["type"] == "question.answered")
+            .await;
+        let outcome = if expected.is_some() { "ok" } else { "refused" };
+        assert_eq!(line["outcome"], outcome, "{version} {content}");
         stream.result(&json::text_result("done")).await;
         assert_eq!(json::text_of(&going.await.unwrap().next().await), "done");
     }

@@ -6,9 +6,12 @@
 mod failures;
 mod properties;
 mod states;
+mod visits;
 
 use std::collections::HashMap;
 
+use super::super::message;
+use super::super::object::text;
 use super::super::session::Session;
 use super::*;
 
@@ -58,6 +61,25 @@ const FILES: &str = r#"{"roots":[]}"#;
 const WINDOW: Duration = Duration::from_millis(50);
 const PARK: Duration = Duration::from_mins(10);
 
+const BE_BACK: Duration = Duration::from_secs(3);
+
+/// The response of a server, told apart by its text.
+fn response(text: &str) -> Message {
+    Message::parse(&message::result("1", &format!("\"{text}\""))).unwrap()
+}
+
+/// The response of a server that wants these addresses visited, each called by its id.
+fn addresses(ids: &[&str]) -> Message {
+    let list = ids.iter().map(|id| {
+        format!(r#"{{"mode":"url","url":"https://{id}","message":"m","elicitationId":"{id}"}}"#)
+    });
+    let data = list.collect::<Vec<_>>().join(",");
+    let text = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"error":{{"code":-32042,"message":"m","data":{{"elicitations":[{data}]}}}}}}"#
+    );
+    Message::parse(&text.into_bytes().into()).unwrap()
+}
+
 fn question((method, params): Asks) -> Message {
     let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
     Message::parse(&text.into_bytes().into()).unwrap()
@@ -105,6 +127,9 @@ impl Talk {
                 talk.log("l");
                 talk.outcome("result");
             }
+            State::Visiting => {
+                talk.wants(&["a", "b"]);
+            }
             State::Delivered => {
                 talk = Self::at(State::ParkedDone);
                 talk.retry(1, &[]).unwrap();
@@ -150,7 +175,16 @@ impl Talk {
     }
 
     fn outcome(&mut self, text: &'static str) -> Vec<String> {
-        self.hear(Input::Outcome(text.into()))
+        self.hear(Input::Outcome(response(text)))
+    }
+
+    /// The server ends its request with these addresses.
+    fn wants(&mut self, ids: &[&str]) -> Vec<String> {
+        self.hear(Input::Outcome(addresses(ids)))
+    }
+
+    fn visited(&mut self, id: &str) -> Vec<String> {
+        self.hear(Input::Visited(id))
     }
 
     fn hear(&mut self, input: Input<'_>) -> Vec<String> {
@@ -188,16 +222,26 @@ impl Talk {
     }
 
     fn tell(&self, outputs: Vec<Output>) -> Vec<String> {
-        let text = |bytes: Bytes| String::from_utf8(bytes.to_vec()).unwrap();
+        let notice = |bytes: Bytes| String::from_utf8(bytes.to_vec()).unwrap();
         let told = outputs.into_iter().map(|output| match output {
-            Output::Forward(notice) => format!("forward {}", text(notice)),
+            Output::Forward(bytes) => format!("forward {}", notice(bytes)),
             Output::Round(round, asked) => {
                 let asked = asked
                     .iter()
                     .map(|it| format!("{} {}", it.key, self.labels[&it.id]));
                 format!("round {round}: {}", asked.collect::<Vec<_>>().join(", "))
             }
-            Output::Done(response) => format!("done {}", text(response)),
+            Output::Visits(round, visits) => {
+                let keys: Vec<_> = visits.iter().map(|it| it.key.as_str()).collect();
+                format!("visits {round}: {}", keys.join(", "))
+            }
+            Output::Again => "again".to_owned(),
+            Output::Done(response) => match response.result().and_then(text) {
+                Some(text) => format!("done {text}"),
+                None => "done error".to_owned(),
+            },
+            Output::Declined => "declined".to_owned(),
+            Output::Undeclared(required) => format!("undeclared {required}"),
             Output::Answer(id, answer) => format!("answer {} {answer}", self.labels[&id]),
             Output::Dismiss(id) => format!("dismiss {}", self.labels[&id]),
             Output::Refuse(id, code, _) => format!("refuse {} {code}", self.labels[&id]),

@@ -24,6 +24,10 @@ enum Step {
     Progress,
     Log,
     Outcome,
+    /// The server ends its request with addresses.
+    Addresses,
+    /// A person is done at one.
+    Visited,
     Gone,
     End,
     /// The timer goes off, early or late.
@@ -54,6 +58,8 @@ fn step() -> impl Strategy<Value = Step> {
         4 => Just(Step::Progress),
         4 => Just(Step::Log),
         1 => Just(Step::Outcome),
+        4 => Just(Step::Addresses),
+        2 => Just(Step::Visited),
         1 => Just(Step::Gone),
         1 => Just(Step::End),
         12 => Just(Step::Timer),
@@ -100,6 +106,8 @@ struct Judge {
     told: u32,
     progress: u32,
     log: u32,
+    /// Whether the server has the call.
+    in_flight: bool,
     done: bool,
 }
 
@@ -130,6 +138,7 @@ impl Judge {
             told: 0,
             progress: 0,
             log: 0,
+            in_flight: true,
             done: false,
         }
     }
@@ -158,7 +167,9 @@ impl Judge {
                 let notice = self.notice('l');
                 self.hear(Input::Log(notice), Cause::Other);
             }
-            Step::Outcome => self.hear(Input::Outcome("result".into()), Cause::Other),
+            Step::Outcome => self.conclude(response("result")),
+            Step::Addresses => self.conclude(addresses(&["a"])),
+            Step::Visited => self.hear(Input::Visited("a"), Cause::Other),
             Step::Gone => self.hear(Input::Gone, Cause::Other),
             Step::End => self.hear(Input::End, Cause::Other),
             Step::Timer => self.timer(),
@@ -169,6 +180,11 @@ impl Judge {
     fn notice(&mut self, kind: char) -> Bytes {
         self.told += 1;
         format!("{kind}{}", self.told).into()
+    }
+
+    fn conclude(&mut self, response: Message) {
+        self.in_flight = false;
+        self.hear(Input::Outcome(response), Cause::Other);
     }
 
     fn hear(&mut self, input: Input<'_>, cause: Cause<'_>) {
@@ -201,15 +217,22 @@ impl Judge {
         };
         let (before, picture) = (self.call.state(), format!("{:?}", self.call));
         let in_time = self.call.deadline().is_some_and(|due| self.now < due);
-        let is_away = matches!(before, State::Parked | State::ParkedDone);
+        let is_away = matches!(before, State::Parked | State::ParkedDone | State::Visiting);
         let fits = is_away && in_time && retry.round == self.round;
         let open: Vec<_> = answers
             .iter()
             .filter(|(key, _)| self.is_open(key))
             .collect();
-        let is_malformed = open.iter().enumerate().any(|(at, (key, answer))| {
-            MALFORMED.contains(answer) || open[..at].iter().any(|(other, _)| other == key)
-        });
+        let is_malformed = if before == State::Visiting {
+            // Each address wants an answer, and one that says yes or no.
+            let mut given = answers.iter().filter(|(key, _)| key == "u1");
+            let fitting = given.next().is_some_and(|(_, it)| !MALFORMED.contains(it));
+            !fitting || given.next().is_some()
+        } else {
+            open.iter().enumerate().any(|(at, (key, answer))| {
+                MALFORMED.contains(answer) || open[..at].iter().any(|(other, _)| other == key)
+            })
+        };
         match self.call.retry(self.now, &retry) {
             Ok(outputs) => {
                 assert!(fits && !is_malformed);
@@ -218,8 +241,8 @@ impl Judge {
                 self.watch(before, Cause::Retry(&answers), outputs);
                 assert!(open.iter().all(|id| !self.book.is_open(*id)));
                 assert!(matches!(
-                    self.call.state(),
-                    State::Running | State::Delivered
+                    (before, self.call.state()),
+                    (_, State::Running | State::Delivered) | (State::ParkedDone, State::Visiting)
                 ));
             }
             Err(rejected) => {
@@ -234,6 +257,15 @@ impl Judge {
     }
 
     fn answer(&self, key: Option<Index>, says: &Says) -> (String, &'static str) {
+        if self.call.state() == State::Visiting {
+            let key = if key.is_some() { "u1" } else { "never" };
+            let answer = match says {
+                Says::Malformed(index) => index.get(&MALFORMED),
+                Says::No => DECLINE,
+                Says::Fitting => ACCEPT,
+            };
+            return (key.to_owned(), answer);
+        }
         let key = match key.filter(|_| !self.keys.is_empty()) {
             Some(index) => index.get(&self.keys).0.clone(),
             None => "never".to_owned(),
@@ -276,7 +308,21 @@ impl Judge {
                     assert_eq!(self.call.state(), State::Parked);
                     self.see(round, &asked);
                 }
-                Output::Done(_) => {
+                Output::Visits(round, visits) => {
+                    assert!(is_attached && !was_over && at == last && !self.in_flight);
+                    assert!(self.capabilities.url && !self.book.is_busy());
+                    assert_eq!(self.call.state(), State::Visiting);
+                    assert_eq!((round, visits.len()), (self.round + 1, 1));
+                    assert!(round <= self.limits.rounds);
+                    self.round = round;
+                    self.shown.clear();
+                }
+                Output::Again => {
+                    assert!(!self.in_flight && !was_over);
+                    assert_eq!(self.call.state(), State::Running);
+                    self.in_flight = true;
+                }
+                Output::Done(_) | Output::Declined | Output::Undeclared(_) => {
                     assert!(is_attached && !was_over && at == last && !self.done);
                     assert_eq!(self.call.state(), State::Delivered);
                     self.done = true;
@@ -293,8 +339,9 @@ impl Judge {
                 }
                 Output::Dismiss(id) | Output::Refuse(id, ..) => self.leave(id),
                 Output::Cancel => {
-                    assert!(!was_over && at == 0);
+                    assert!(!was_over && at == 0 && self.in_flight);
                     assert_eq!(self.call.state(), State::Aborted);
+                    self.in_flight = false;
                 }
             }
         }
@@ -341,10 +388,11 @@ impl Judge {
     /// What holds between two events.
     fn look(&self) {
         let due = self.call.deadline();
+        assert_eq!(self.call.is_in_flight(), self.in_flight);
         match self.call.state() {
             State::Running => assert!(due.is_some() || !self.book.is_busy()),
             State::Parked => assert!(due.is_some_and(|due| due <= self.now + self.limits.park)),
-            State::ParkedDone => {
+            State::ParkedDone | State::Visiting => {
                 assert!(due.is_some_and(|due| due <= self.now + self.limits.park));
                 assert!(!self.book.is_busy());
             }
@@ -358,7 +406,8 @@ impl Judge {
 proptest! {
     /// Every question leaves once or was withdrawn, never both; keys and rounds are never used again;
     /// a retry that is refused changes nothing; nothing is told to a client that is away, or after
-    /// the outcome; cancelling comes first; and when nobody comes back, time ends the call.
+    /// the outcome; the call is never at the server twice, and cancelled only while it is there;
+    /// cancelling comes first; and when nobody comes back, time ends the call.
     #[test]
     fn whatever_happens_in_whatever_order(
         client in proptest::sample::select(&KINDS_OF_CLIENT[..2]),
@@ -369,7 +418,7 @@ proptest! {
         for (pause, step) in &steps {
             judge.play(*pause, step);
         }
-        // At most the window of a round and the time to answer it.
+        // At most the window of a round, or the pause before the call is made again, and the time to answer.
         for _ in 0..2 {
             if let Some(due) = judge.call.deadline() {
                 judge.now = judge.now.max(due);
@@ -380,7 +429,7 @@ proptest! {
         if !judge.call.is_over() {
             // Its client still waits for the outcome.
             prop_assert_eq!(judge.call.state(), State::Running);
-            judge.hear(Input::Outcome("result".into()), Cause::Other);
+            judge.conclude(response("result"));
             prop_assert!(judge.done);
         }
         prop_assert!(judge.call.is_over() && !judge.book.is_busy());

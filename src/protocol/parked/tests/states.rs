@@ -101,11 +101,43 @@ fn parked_with_the_outcome_in_hand() {
 }
 
 #[test]
+fn away_at_addresses() {
+    use State::{Aborted, Delivered, Running, Visiting};
+    let yes = [
+        ("u1", r#"{"action":"accept"}"#),
+        ("u2", r#"{"action":"accept"}"#),
+    ];
+    let no = [yes[0], ("u2", DECLINE)];
+    check(Visiting, |it| it.progress("late"), &[], Visiting);
+    check(Visiting, |it| it.log("late"), &[], Visiting);
+    check(Visiting, |it| it.outcome("second"), &[], Visiting);
+    check(Visiting, |it| it.visited("a"), &[], Visiting);
+    check(Visiting, |it| it.hear(Input::Gone), &[], Visiting);
+    check(
+        Visiting,
+        |it| it.ask("late", FORM),
+        &["dismiss late"],
+        Visiting,
+    );
+    check(Visiting, |it| it.retry(1, &yes).unwrap(), &[], Running);
+    check(
+        Visiting,
+        |it| it.retry(1, &no).unwrap(),
+        &["declined"],
+        Delivered,
+    );
+    check(Visiting, |it| it.wait(PARK), &[], Aborted);
+    check(Visiting, |it| it.hear(Input::End), &[], Aborted);
+    check_refused(Visiting, 2, &yes, "state_consumed");
+}
+
+#[test]
 fn over() {
     for state in [State::Delivered, State::Aborted] {
         check(state, |it| it.progress("late"), &[], state);
         check(state, |it| it.log("late"), &[], state);
         check(state, |it| it.outcome("late"), &[], state);
+        check(state, |it| it.visited("late"), &[], state);
         check(state, |it| it.withdraw("shown"), &[], state);
         check(state, |it| it.hear(Input::Gone), &[], state);
         check(state, |it| it.hear(Input::End), &[], state);

@@ -1,0 +1,208 @@
+//! Calls of tools that a legacy server runs as tasks and in no other way. A modern client knows nothing
+//! of such tasks (those of its revision are another thing), so the gateway drives them: the call creates
+//! the task, `tasks/result` waits for its outcome, and questions come in its midst as in any call.
+//!
+//! # Invariants
+//! - What a session's list of tools says is used for that session alone.
+//! - A task whose client leaves is cancelled as a task, also when its id is not known yet.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use tokio::sync::Mutex;
+
+use super::super::deliver::Item;
+use super::super::now;
+use super::super::session::LiveSession;
+use super::attempt::cancel;
+use super::call::Driver;
+use super::pool::Pooled;
+use crate::protocol::message::Message;
+use crate::protocol::object::edit;
+use crate::protocol::parked::{Limits, Output};
+use crate::protocol::tasks::{self, Step, Task};
+
+/// The tools of one session that run as tasks only, as far as that is known.
+#[derive(Debug, Default)]
+pub(in crate::relay) struct Tasked {
+    known: Mutex<Option<Known>>,
+    /// How often the server said that its list has changed.
+    changes: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Known {
+    tools: HashSet<String>,
+    until: Instant,
+    /// The changes that the list has in it.
+    changes: u64,
+}
+
+/// How long a list is used: a tool that has changed is refused by the server at worst.
+const FRESH: Duration = Duration::from_mins(5);
+
+/// How long nothing is asked again of a server that gave no list.
+const NO_LIST: Duration = Duration::from_secs(10);
+
+/// How long a server may take to give its whole list.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The most pages of one list.
+const PAGES: usize = 100;
+
+/// How long a server is waited for that is to cancel a task.
+const CANCEL: Duration = Duration::from_secs(5);
+
+impl Pooled {
+    /// A call as it has to be sent for this tool: as a task, if the tool runs in no other way.
+    pub(super) async fn as_the_tool_runs(&self, call: Message, tool: &str) -> (Message, bool) {
+        if !tasks::are_offered(self.welcome.result()) || !self.session.runs_as_task(tool).await {
+            return (call, false);
+        }
+        let config = &self.session.shared.config.timeouts;
+        let life = config.call + config.question * (Limits::default().rounds + 1);
+        let task = tasks::as_task(call.params().unwrap_or("{}"), life)
+            .map(|params| call.with_body(call.id().unwrap_or("null"), &params))
+            .and_then(|call| Message::parse(&call).ok());
+        match task {
+            Some(task) => (task, true),
+            None => (call, false),
+        }
+    }
+}
+
+impl Tasked {
+    /// The list has changed.
+    pub(in crate::relay) fn change(&self) {
+        self.changes.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl LiveSession {
+    /// Whether a tool runs as a task only; asks the server, if that isn't known.
+    async fn runs_as_task(self: &Arc<Self>, tool: &str) -> bool {
+        // Held while the server is asked: who comes meanwhile waits for the answer.
+        let mut known = self.tasked().known.lock().await;
+        let changes = self.tasked().changes.load(Ordering::Relaxed);
+        let fresh = |it: &&Known| it.changes == changes && now() < it.until;
+        if let Some(known) = known.as_ref().filter(fresh) {
+            return known.tools.contains(tool);
+        }
+        let listed = tokio::time::timeout(PATIENCE, self.list_tasks()).await;
+        let listed = listed.ok().flatten();
+        if listed.is_none() {
+            tracing::warn!(server = %self.server().name(), session = self.tag(), "no list of tools from the server");
+        }
+        let until = now() + if listed.is_some() { FRESH } else { NO_LIST };
+        let tools = listed.unwrap_or_default();
+        let found = tools.contains(tool);
+        *known = Some(Known {
+            tools,
+            until,
+            changes,
+        });
+        found
+    }
+
+    async fn list_tasks(self: &Arc<Self>) -> Option<HashSet<String>> {
+        let mut tools = HashSet::new();
+        let mut params = "{}".to_owned();
+        for _ in 0..PAGES {
+            let listed = self.request("tools/list", &params).await.ok()?;
+            let page = tasks::page(listed.result()?)?;
+            tools.extend(page.tasks);
+            let Some(next) = page.next else {
+                return Some(tools);
+            };
+            params = edit("{}", &[("cursor", Some(&next))]).ok()?.into_owned();
+        }
+        Some(tools)
+    }
+}
+
+impl Driver {
+    /// What a response means where the call runs as a task: its outcome, or none yet.
+    pub(super) async fn outcome_of(&mut self, response: Message) -> Result<Message, Vec<Output>> {
+        let Some(task) = &mut self.task else {
+            return Ok(response);
+        };
+        match task.take(response) {
+            Step::Outcome(outcome) => {
+                self.attempt.leave_place();
+                Ok(outcome)
+            }
+            Step::Wait => Err(self.wait_for_task().await),
+        }
+    }
+
+    /// Asks for the outcome of the task, which comes when there is one.
+    async fn wait_for_task(&mut self) -> Vec<Output> {
+        let mut outputs = self.drain().await;
+        let task = self.task.as_ref();
+        let Some((id, params)) = task.and_then(|task| Some((task.id()?, task.params()?))) else {
+            return outputs;
+        };
+        let session = Arc::clone(&self.attempt.pooled.session);
+        session
+            .state()
+            .tasks
+            .insert(id.into(), self.inner.as_str().into());
+        let request = format!(
+            r#"{{"jsonrpc":"2.0","id":{},"method":"tasks/result","params":{params}}}"#,
+            self.inner
+        );
+        let sent = match Message::parse(&Bytes::from(request)) {
+            Ok(request) => self.attempt.go_on(request).await,
+            Err(error) => Err(error.into()),
+        };
+        if let Err(error) = sent {
+            self.cancel_task(&session).await;
+            outputs.extend(self.fail(&error));
+        }
+        outputs
+    }
+
+    /// Cancels the call at the server, as what it is there.
+    pub(super) async fn cancel(&mut self) -> Vec<Output> {
+        let mut outputs = Vec::new();
+        if self.task == Some(Task::Asked) {
+            // The id of the task is on its way, and without it nothing ends there.
+            let _unknown = tokio::time::timeout(CANCEL, self.learn_task(&mut outputs)).await;
+        }
+        let session = Arc::clone(&self.attempt.pooled.session);
+        self.cancel_task(&session).await;
+        cancel(&session, &self.inner).await;
+        outputs
+    }
+
+    /// Waits for the response to the call.
+    async fn learn_task(&mut self, outputs: &mut Vec<Output>) {
+        while let Some(item) = self.attempt.pipe.recv().await {
+            let Item::Outcome(response) = item else {
+                outputs.extend(self.take(item));
+                continue;
+            };
+            if let (Some(task), Ok(response)) = (&mut self.task, Message::parse(&response)) {
+                task.take(response);
+            }
+            return;
+        }
+    }
+
+    /// The task is over, or another will be begun.
+    pub(super) fn forget_task(&self) {
+        if let Some(id) = self.task.as_ref().and_then(Task::id) {
+            self.attempt.pooled.session.state().tasks.remove(id);
+        }
+    }
+
+    async fn cancel_task(&self, session: &Arc<LiveSession>) {
+        if let Some(params) = self.task.as_ref().and_then(Task::params) {
+            let cancelling = session.request("tasks/cancel", &params);
+            let _slow = tokio::time::timeout(CANCEL, cancelling).await;
+        }
+    }
+}
