@@ -76,6 +76,7 @@ pub mod error;
 mod gateway;
 mod http;
 pub mod limit;
+pub mod policy;
 pub mod protocol;
 pub mod relay;
 pub mod telemetry;
