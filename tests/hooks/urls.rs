@@ -14,7 +14,9 @@ use futures_util::stream;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::net::TcpListener;
+use tokio_util::task::TaskTracker;
 
+use crate::logs;
 use crate::support::{PATIENCE, SOON, after, before, content};
 
 /// A listener with an answer of each kind, which keeps what it was told.
@@ -69,9 +71,10 @@ fn hook(url: &str, within: Duration) -> Hook {
 }
 
 fn with_headers(url: &str, within: Duration, headers: HeaderMap) -> Hook {
+    logs::listen();
     let client = HttpClient::new(Duration::from_secs(5)).unwrap();
     let endpoint = Endpoint::new(client, url.parse().unwrap(), headers);
-    Hook::new(Target::Url(Box::new(endpoint)), within)
+    Hook::new(Target::Url(Box::new(endpoint)), within, &TaskTracker::new())
 }
 
 #[tokio::test]

@@ -49,6 +49,7 @@
 //! - At most [`AT_ONCE`] of one hook run at once, unless it was given another number.
 //! - No hook decides what becomes of a question when it failed: [`HookError`] goes to whoever asked.
 
+mod command;
 mod contract;
 mod excerpt;
 mod input;
@@ -58,13 +59,17 @@ mod url;
 #[cfg(test)]
 mod tests;
 
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
+pub use self::command::{Command, INHERITED};
 pub use self::contract::{Event, Junk, Opinion, Question, Unreadable};
 use self::input::Call;
 pub use self::url::Endpoint;
@@ -79,12 +84,15 @@ pub struct Hook {
     name: String,
     within: Duration,
     places: Arc<Semaphore>,
+    tasks: TaskTracker,
     pace: Pace,
 }
 
 /// Whom a hook asks.
 #[derive(Clone, Debug)]
 pub enum Target {
+    /// A command.
+    Command(Arc<Command>),
     /// A URL.
     Url(Box<Endpoint>),
 }
@@ -101,9 +109,30 @@ pub enum HookError {
     /// It did not answer in time.
     #[error("it did not answer within {0:?}")]
     Timeout(Duration),
+    /// The command could not be started.
+    #[error("`{program}` can't be started: {why}")]
+    Start {
+        /// The program, as it is configured.
+        program: String,
+        /// What is wrong, plainly.
+        why: &'static str,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The system does not let us hear it.
+    #[error("it can't be heard")]
+    Pipe(#[source] std::io::Error),
     /// It wrote too much.
     #[error("{0} is larger than {MAX_OUTPUT} bytes")]
     TooMuch(&'static str),
+    /// The command failed.
+    #[error("it failed ({status}){}{said}", if said.is_empty() { "" } else { ": " })]
+    Exit {
+        /// How it ended.
+        status: ExitStatus,
+        /// The first line that it wrote to standard error.
+        said: String,
+    },
     /// The URL is none that can be asked.
     #[error("its URL is no address that can be asked")]
     Address,
@@ -125,18 +154,22 @@ pub enum HookError {
 enum Reply {
     /// What it wrote.
     Output(Bytes),
+    /// It blocks, and why.
+    Block(String),
 }
 
 impl Hook {
-    /// A hook that has this time for an answer.
-    pub fn new(target: Target, within: Duration) -> Self {
+    /// A hook that has this time for an answer. What it starts is tracked by `tasks`.
+    pub fn new(target: Target, within: Duration, tasks: &TaskTracker) -> Self {
         Self {
             name: match &target {
+                Target::Command(command) => command.program().to_owned(),
                 Target::Url(endpoint) => endpoint.origin(),
             },
             target,
             within,
             places: Arc::new(Semaphore::new(AT_ONCE)),
+            tasks: tasks.clone(),
             pace: Pace::default(),
         }
     }
@@ -181,8 +214,13 @@ impl Hook {
         event: Event<'_>,
     ) -> Result<Opinion, HookError> {
         let call = Call::read(question, event)?;
-        match self.reply(call.input("")).await? {
+        let cwd = match &self.target {
+            Target::Command(command) => command.folder().to_string_lossy(),
+            Target::Url(_) => "".into(),
+        };
+        match self.reply(call.input(&cwd)).await? {
             Reply::Output(output) => Ok(call.expected().opinion(&output)?),
+            Reply::Block(reason) => Ok(Opinion::Block(reason)),
         }
     }
 
@@ -192,10 +230,18 @@ impl Hook {
             place = Arc::clone(&self.places).acquire_owned() => place,
             () = &mut over => return Err(HookError::Busy(self.within)),
         };
-        let _place = place.map_err(|_| HookError::Stopped)?;
+        let place = place.map_err(|_| HookError::Stopped)?;
         let reply = async {
             match &self.target {
                 Target::Url(endpoint) => endpoint.ask(input, self.within).await,
+                Target::Command(command) => {
+                    let gone = CancellationToken::new();
+                    let run = Arc::clone(command).run(input, gone.clone(), place);
+                    // In a task of its own: it has to clear up also when nobody waits any more.
+                    let _left = gone.drop_guard();
+                    let run = self.tasks.spawn(run).await;
+                    run.unwrap_or(Err(HookError::Stopped))
+                }
             }
         };
         tokio::select! {
