@@ -1,4 +1,4 @@
-//! Hooks as they are: real commands in bash, real listeners, asked through the crate.
+//! Hooks as they are: real commands in bash with `jq`, real listeners, asked through the crate.
 //!
 //! What a hook does wrong is bounded and has a defined outcome, and nothing that it started is left.
 //!
@@ -22,6 +22,7 @@ mod support;
 
 mod answers;
 mod bounds;
+mod examples;
 mod leftovers;
 mod logs;
 mod start;

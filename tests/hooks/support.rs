@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
 use std::sync::Arc;
@@ -174,4 +175,22 @@ pub(crate) fn content(opinion: Result<Opinion, HookError>) -> String {
         Ok(Opinion::Accept(Some(content))) => content,
         other => panic!("not accepted: {other:?}"),
     }
+}
+
+/// Whether a file can be executed by somebody.
+pub(crate) fn is_executable(path: &Path) -> bool {
+    fs::metadata(path).unwrap().permissions().mode() & 0o111 != 0
+}
+
+/// These tests say what scripts with `jq` do: without it they can't.
+#[track_caller]
+pub(crate) fn needs_jq() {
+    let found = Process::new("jq")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .status();
+    assert!(
+        found.is_ok_and(|status| status.success()),
+        "jq is missing on this machine; on Debian: apt-get install jq"
+    );
 }
