@@ -4,8 +4,8 @@
 #   format · lints · documentation · cargo test · dependency rules · unused dependencies · build · official MCP software around the gateway
 #
 # Needs the Rust toolchain of rust-toolchain.toml and a C compiler. Installs the rest by itself: cargo-deny and
-# cargo-machete (built once for the machine, some minutes), packages from PyPI and npm, and on a machine without them Python
-# (by apt-get) and Node (from PyPI). Stops at the first step that fails, with exit code 1. The last line is the sum of all
+# cargo-machete (built once for the machine, some minutes), packages from PyPI and npm, and on a machine without them jq and
+# Python (by apt-get) and Node (from PyPI). Stops at the first step that fails, with exit code 1. The last line is the sum of all
 # steps: `N passed, N failed`. SKIP_INTEROP=1 leaves out what needs Python and Node.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -49,9 +49,19 @@ tool() {
   command -v "cargo-$1" >/dev/null || cargo install --locked --quiet "cargo-$1@$2"
 }
 
+# program NAME: what the package of that name brings, where it is missing.
+program() {
+  command -v "$1" >/dev/null && return
+  command -v apt-get >/dev/null || { echo "$1 is needed, and this machine has no apt-get to install it"; return 1; }
+  local as_root=()
+  [ "$(id -u)" = 0 ] || as_root=(sudo -n)
+  "${as_root[@]}" apt-get update -qq && "${as_root[@]}" apt-get install -y -qq "$1"
+}
+
 step "format" one cargo fmt --check
 step "lints" one cargo clippy --locked --all-targets --quiet -- -D warnings
 step "documentation" one env RUSTDOCFLAGS="-D warnings" cargo doc --locked --quiet --no-deps --document-private-items
+step "jq" one program jq
 step "cargo test" rust cargo test --locked --quiet --no-fail-fast
 step "tools" one eval 'tool deny 0.20.2 && tool machete 0.9.1 && cargo fetch --locked --quiet'
 step "dependency rules" one cargo deny --offline --locked check bans licenses sources

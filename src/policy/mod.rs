@@ -19,6 +19,7 @@
 
 pub mod answer;
 pub mod form;
+pub mod hook;
 mod json;
 pub mod remark;
 pub mod urls;
