@@ -56,6 +56,12 @@ pub fn warned(params: &str, warning: &str) -> Option<String> {
     with_message(params, |message| format!("{warning}\n\n{message}"))
 }
 
+/// The parameters (JSON text) of a question with the name of its server before the message. `None` when
+/// they have no message that could be added to.
+pub fn labelled(params: &str, server: &str) -> Option<String> {
+    with_message(params, |message| format!("[{server}] {message}"))
+}
+
 fn with_message(params: &str, change: impl Fn(&str) -> String) -> Option<String> {
     let [message] = members(params, ["message"]).ok()?;
     let message = quoted(&change(&text(message?)?));
