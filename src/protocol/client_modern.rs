@@ -10,10 +10,9 @@ use std::borrow::Cow;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::capability::ClientCapabilities;
-use super::edit::{Edit, edit};
 use super::message::{Malformed, Message};
 use super::mirror::{self, METHOD_HEADER, NAME_HEADER};
-use super::object::{is_object, members, text};
+use super::object::{edit, is_object, members, text};
 use super::version::{SESSION_HEADER, VERSION_HEADER};
 
 /// The modern revision that is spoken here.
@@ -278,30 +277,24 @@ pub fn is_cacheable(method: &str) -> bool {
 /// the place of the client's progress token, so that two clients can use the same one.
 pub fn to_legacy(params: &str, token: Option<&str>) -> Option<String> {
     let [meta] = members(params, ["_meta"]).ok()?;
-    let token = token.map_or(Edit::Remove, Edit::Set);
     let meta = edit(
         meta.unwrap_or("{}"),
-        [
-            (VERSION_KEY, Edit::Remove),
-            (CAPABILITIES_KEY, Edit::Remove),
-            (INFO_KEY, Edit::Remove),
-            (LEVEL_KEY, Edit::Remove),
+        &[
+            (VERSION_KEY, None),
+            (CAPABILITIES_KEY, None),
+            (INFO_KEY, None),
+            (LEVEL_KEY, None),
             ("progressToken", token),
         ],
-    )?;
-    let meta = if meta.trim() == "{}" {
-        Edit::Remove
-    } else {
-        Edit::Set(&meta)
-    };
-    edit(
-        params,
-        [
-            ("_meta", meta),
-            ("inputResponses", Edit::Remove),
-            ("requestState", Edit::Remove),
-        ],
     )
+    .ok()?;
+    let meta = Some(&*meta).filter(|meta| meta.trim() != "{}");
+    let changes = [
+        ("_meta", meta),
+        ("inputResponses", None),
+        ("requestState", None),
+    ];
+    Some(edit(params, &changes).ok()?.into_owned())
 }
 
 fn check_header(headers: &HeaderMap, name: &HeaderName, body: &str) -> Result<(), Rejected> {

@@ -19,7 +19,6 @@ pub mod capability;
 pub mod client_legacy;
 pub mod client_modern;
 pub mod convert;
-pub mod edit;
 pub mod elicitation;
 pub mod era;
 pub mod media;

@@ -25,9 +25,8 @@ use crate::protocol::capability::ClientCapabilities;
 use crate::protocol::client_legacy::Accept;
 use crate::protocol::client_modern::{Level, Rejected};
 use crate::protocol::convert;
-use crate::protocol::edit::{Edit, edit};
 use crate::protocol::message::{self, Kind, Message};
-use crate::protocol::object::members;
+use crate::protocol::object::{edit, members};
 use crate::protocol::parked::{Asked, Call, Input, Output, Retry, State};
 use crate::protocol::replay::Replay;
 
@@ -324,14 +323,10 @@ impl Driver {
             r#"{{"resultType":"input_required","inputRequests":{{{}}},"requestState":"{sealed}"}}"#,
             entries.join(",")
         );
-        let result = match self.pooled.welcome.info() {
-            Some(info) => {
-                let meta = format!(r#"{{"io.modelcontextprotocol/serverInfo":{info}}}"#);
-                edit(&result, [("_meta", Edit::Set(&meta))]).unwrap_or(result)
-            }
-            None => result,
-        };
-        let response = message::result(&outlet.id, &result);
+        let info = self.pooled.welcome.info();
+        let meta = info.map(|info| format!(r#"{{"io.modelcontextprotocol/serverInfo":{info}}}"#));
+        let named = edit(&result, &[("_meta", meta.as_deref())]);
+        let response = message::result(&outlet.id, named.as_deref().unwrap_or(&result));
         outlet.finish(200, response).await;
     }
 

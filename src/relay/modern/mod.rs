@@ -36,9 +36,9 @@ use crate::limit::Admission;
 use crate::protocol::capability::ClientCapabilities;
 use crate::protocol::client_legacy::Accept;
 use crate::protocol::client_modern::{self, Rejected, Request, can_ask};
-use crate::protocol::edit::{Edit, edit};
 use crate::protocol::era::Era;
 use crate::protocol::message::Message;
+use crate::protocol::object::edit;
 use crate::protocol::parked::{Call, Limits};
 
 /// Numbers the calls of the process: the id under which a session knows a call of several clients.
@@ -278,10 +278,9 @@ impl Visit<'_> {
             None => params.into(),
         };
         let params = client_modern::to_legacy(&params, wanted.then_some(inner));
-        let params = params.as_deref().map_or(Edit::Remove, Edit::Set);
-        let whole = edit(whole, [("id", Edit::Set(inner)), ("params", params)])
-            .ok_or_else(|| Error::Misbehaved("could not be asked".into()))?;
-        Ok(Message::parse(&Bytes::from(whole))?)
+        let whole = edit(whole, &[("id", Some(inner)), ("params", params.as_deref())])
+            .map_err(|_| Error::Misbehaved("could not be asked".into()))?;
+        Ok(Message::parse(&Bytes::from(whole.into_owned()))?)
     }
 
     fn limits(&self) -> Limits {
