@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::client_modern::{Level, is_cacheable};
+use super::modern::META_SERVER;
 use super::object::{all_members, edit, elements, is_object, members, text};
 
 /// How long a client may keep what a legacy server listed: such a server said nothing about it.
@@ -67,8 +68,7 @@ pub(super) fn keep<'a>(object: &'a str, name: &str) -> Option<&'a str> {
 fn with_info(result: &str, info: &str) -> Option<String> {
     let [meta] = members(result, ["_meta"]).ok()?;
     let meta = meta.filter(|meta| is_object(meta)).unwrap_or("{}");
-    let changes = [("io.modelcontextprotocol/serverInfo", Some(info))];
-    Some(edit(meta, &changes).ok()?.into_owned())
+    Some(edit(meta, &[(META_SERVER, Some(info))]).ok()?.into_owned())
 }
 
 /// A list of tools without what a legacy server can't have meant: tasks are not offered here, and an

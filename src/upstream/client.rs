@@ -1,7 +1,6 @@
 //! The one outgoing HTTP client: pools, TLS, no redirects, no decompression, no invented headers.
 //!
-//! Servers, key sets and (later) webhooks are all reached through it, so that time limits and size
-//! limits exist once.
+//! Servers and key sets are all reached through it, so that time limits and size limits exist once.
 
 use std::sync::Arc;
 use std::time::Duration;

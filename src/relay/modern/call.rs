@@ -26,6 +26,7 @@ use crate::protocol::client_legacy::Accept;
 use crate::protocol::client_modern::{Level, Rejected};
 use crate::protocol::convert;
 use crate::protocol::message::{self, Kind, Message};
+use crate::protocol::modern::meta_of_server;
 use crate::protocol::object::{edit, members};
 use crate::protocol::parked::{Asked, Call, Input, Output, Retry, State};
 use crate::protocol::replay::Replay;
@@ -324,7 +325,7 @@ impl Driver {
             entries.join(",")
         );
         let info = self.pooled.welcome.info();
-        let meta = info.map(|info| format!(r#"{{"io.modelcontextprotocol/serverInfo":{info}}}"#));
+        let meta = info.map(meta_of_server);
         let named = edit(&result, &[("_meta", meta.as_deref())]);
         let response = message::result(&outlet.id, named.as_deref().unwrap_or(&result));
         outlet.finish(200, response).await;

@@ -6,9 +6,10 @@ use std::borrow::Cow;
 use super::pool::{Key, Pooled, Welcome};
 use super::{NOTHING, Visit};
 use crate::error::Error;
-use crate::protocol::client_modern::VERSION;
 use crate::protocol::message;
+use crate::protocol::modern::meta_of_server;
 use crate::protocol::object::{edit, members};
+use crate::protocol::version::V2026_07_28;
 
 use super::super::Answer;
 
@@ -47,10 +48,9 @@ fn of(welcome: &Welcome) -> String {
     let capabilities =
         edit(capabilities, &[("tasks", None)]).unwrap_or(Cow::Borrowed(capabilities));
     let result = format!(
-        r#"{{"resultType":"complete","supportedVersions":["{VERSION}"],"capabilities":{capabilities},"ttlMs":{TTL_MS},"cacheScope":"private"}}"#
+        r#"{{"resultType":"complete","supportedVersions":["{V2026_07_28}"],"capabilities":{capabilities},"ttlMs":{TTL_MS},"cacheScope":"private"}}"#
     );
-    let info = welcome.info();
-    let meta = info.map(|info| format!(r#"{{"io.modelcontextprotocol/serverInfo":{info}}}"#));
+    let meta = welcome.info().map(meta_of_server);
     let said = [("instructions", instructions), ("_meta", meta.as_deref())];
     match edit(&result, &said) {
         Ok(whole) => whole.into_owned(),
