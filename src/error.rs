@@ -13,8 +13,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::json;
 
-use crate::protocol::client_modern::{ReadError, Rejected, VERSION};
+use crate::protocol::client_modern::{ReadError, Rejected};
 use crate::protocol::message::{self, Malformed};
+use crate::protocol::version::V2026_07_28;
 
 /// Why a request is not answered by its server.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -284,7 +285,7 @@ impl Error {
         if let Self::Modern(rejected) = self {
             match rejected {
                 Rejected::Version(requested) => {
-                    data = json!({ "supported": [VERSION], "requested": requested });
+                    data = json!({ "supported": [V2026_07_28], "requested": requested });
                 }
                 Rejected::Capability(required) => {
                     let required: serde_json::Value =

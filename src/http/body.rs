@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use axum::body::Body;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
 use http_body_util::BodyExt as _;
 
 use crate::error::Error;
+use crate::upstream::client::{Unread, collect};
 
 /// How long a client may take to send a body: a slow one holds memory.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -31,7 +32,11 @@ pub(super) async fn read(
         Err(Error::TooLarge(limit))
     } else {
         let collecting = tokio::time::timeout(PATIENCE, collect(&mut body, limit));
-        collecting.await.unwrap_or(Err(Error::Incomplete))
+        match collecting.await {
+            Ok(Ok(body)) => Ok(body),
+            Ok(Err(Unread::TooLarge)) => Err(Error::TooLarge(limit)),
+            Ok(Err(Unread::Broken(_))) | Err(_) => Err(Error::Incomplete),
+        }
     };
     if matches!(read, Err(Error::TooLarge(_))) {
         let _rest = tokio::time::timeout(PATIENCE, discard(body)).await;
@@ -50,27 +55,4 @@ async fn discard(mut body: Body) {
             None => return,
         };
     }
-}
-
-async fn collect(body: &mut Body, limit: usize) -> Result<Bytes, Error> {
-    let mut first = Bytes::new();
-    let mut all = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(|_| Error::Incomplete)?.into_data() else {
-            continue;
-        };
-        if first.len() + all.len() + data.len() > limit {
-            return Err(Error::TooLarge(limit));
-        }
-        // Most bodies are one frame: that one is passed on without a copy.
-        if first.is_empty() && all.is_empty() {
-            first = data;
-            continue;
-        }
-        if all.is_empty() {
-            all.extend_from_slice(&std::mem::take(&mut first));
-        }
-        all.extend_from_slice(&data);
-    }
-    Ok(if all.is_empty() { first } else { all.freeze() })
 }

@@ -10,19 +10,11 @@ use std::borrow::Cow;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::capability::ClientCapabilities;
-use super::edit::{Edit, edit};
 use super::message::{Malformed, Message};
 use super::mirror::{self, METHOD_HEADER, NAME_HEADER};
-use super::object::{is_object, members, text};
-use super::version::{SESSION_HEADER, VERSION_HEADER};
-
-/// The modern revision that is spoken here.
-pub const VERSION: &str = "2026-07-28";
-
-const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
-const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
-const INFO_KEY: &str = "io.modelcontextprotocol/clientInfo";
-const LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
+use super::modern::{META_CAPABILITIES, META_CLIENT, META_LOG_LEVEL, META_VERSION};
+use super::object::{edit, is_object, members, text};
+use super::version::{SESSION_HEADER, V2026_07_28, VERSION_HEADER};
 
 /// A valid modern request, and what a gateway looks at in it.
 #[derive(Clone, Debug)]
@@ -114,9 +106,9 @@ impl Rejected {
 /// Whether a message says of itself that it is modern.
 pub fn is_modern(message: &Message) -> bool {
     // Cheap first: nearly every message of a legacy client ends here.
-    memchr::memmem::find(message.bytes(), VERSION_KEY.as_bytes()).is_some()
+    memchr::memmem::find(message.bytes(), META_VERSION.as_bytes()).is_some()
         && message.param(["_meta"]).is_ok_and(|[meta]| {
-            meta.is_some_and(|meta| matches!(members(meta, [VERSION_KEY]), Ok([Some(_)]) | Err(_)))
+            meta.is_some_and(|meta| matches!(members(meta, [META_VERSION]), Ok([Some(_)]) | Err(_)))
         })
 }
 
@@ -126,7 +118,7 @@ pub fn names_modern(headers: &HeaderMap) -> bool {
     !headers.contains_key(SESSION_HEADER)
         && headers
             .get(VERSION_HEADER)
-            .is_some_and(|value| value.as_bytes() >= VERSION.as_bytes())
+            .is_some_and(|value| value.as_bytes() >= V2026_07_28.as_bytes())
 }
 
 impl<'a> Request<'a> {
@@ -151,10 +143,10 @@ impl<'a> Request<'a> {
         let [version, capabilities, info, level, token] = members(
             meta,
             [
-                VERSION_KEY,
-                CAPABILITIES_KEY,
-                INFO_KEY,
-                LEVEL_KEY,
+                META_VERSION,
+                META_CAPABILITIES,
+                META_CLIENT,
+                META_LOG_LEVEL,
                 "progressToken",
             ],
         )
@@ -163,7 +155,7 @@ impl<'a> Request<'a> {
             "the protocol version in `_meta` is missing",
         ))?;
         check_header(headers, &VERSION_HEADER, &version)?;
-        if version != VERSION {
+        if version != V2026_07_28 {
             return Err(Rejected::Version(version.into_owned()).into());
         }
         check_header(headers, &METHOD_HEADER, message.method())?;
@@ -244,11 +236,6 @@ impl Level {
     }
 }
 
-/// The methods whose result may ask for input (2026-07-28 basic/patterns/mrtr).
-pub fn can_ask(method: &str) -> bool {
-    matches!(method, "tools/call" | "prompts/get" | "resources/read")
-}
-
 /// The methods of the legacy revisions that the modern one does not have.
 pub fn is_gone(method: &str) -> bool {
     matches!(
@@ -278,30 +265,24 @@ pub fn is_cacheable(method: &str) -> bool {
 /// the place of the client's progress token, so that two clients can use the same one.
 pub fn to_legacy(params: &str, token: Option<&str>) -> Option<String> {
     let [meta] = members(params, ["_meta"]).ok()?;
-    let token = token.map_or(Edit::Remove, Edit::Set);
     let meta = edit(
         meta.unwrap_or("{}"),
-        [
-            (VERSION_KEY, Edit::Remove),
-            (CAPABILITIES_KEY, Edit::Remove),
-            (INFO_KEY, Edit::Remove),
-            (LEVEL_KEY, Edit::Remove),
+        &[
+            (META_VERSION, None),
+            (META_CAPABILITIES, None),
+            (META_CLIENT, None),
+            (META_LOG_LEVEL, None),
             ("progressToken", token),
         ],
-    )?;
-    let meta = if meta.trim() == "{}" {
-        Edit::Remove
-    } else {
-        Edit::Set(&meta)
-    };
-    edit(
-        params,
-        [
-            ("_meta", meta),
-            ("inputResponses", Edit::Remove),
-            ("requestState", Edit::Remove),
-        ],
     )
+    .ok()?;
+    let meta = Some(&*meta).filter(|meta| meta.trim() != "{}");
+    let changes = [
+        ("_meta", meta),
+        ("inputResponses", None),
+        ("requestState", None),
+    ];
+    Some(edit(params, &changes).ok()?.into_owned())
 }
 
 fn check_header(headers: &HeaderMap, name: &HeaderName, body: &str) -> Result<(), Rejected> {

@@ -1,8 +1,10 @@
 //! What a legacy server answers, as a modern client reads it (2026-07-28 basic/index, server/*).
 
+use std::borrow::Cow;
+
 use super::client_modern::{Level, is_cacheable};
-use super::edit::{Edit, edit};
-use super::object::{all_members, elements, is_object, members, text};
+use super::modern::META_SERVER;
+use super::object::{all_members, edit, elements, is_object, members, text};
 
 /// How long a client may keep what a legacy server listed: such a server said nothing about it.
 const TTL_MS: &str = "0";
@@ -21,25 +23,19 @@ pub fn result(method: &str, result: &str, info: Option<&str>) -> String {
         None
     };
     let result = listed.as_deref().unwrap_or(result);
-    let meta = info.and_then(|info| with_info(result, info));
-    let meta = meta.as_deref().map_or(Edit::Remove, Edit::Set);
-    let meta = if info.is_some() {
-        meta
-    } else {
-        keep(result, "_meta")
+    let described = info.and_then(|info| with_info(result, info));
+    let meta = match info {
+        Some(_) => described.as_deref(),
+        None => keep(result, "_meta"),
     };
-    let (ttl, scope) = if is_cacheable(method) {
-        (Edit::Set(TTL_MS), Edit::Set("\"private\""))
-    } else {
-        (Edit::Remove, Edit::Remove)
-    };
-    let edits = [
-        ("resultType", Edit::Set("\"complete\"")),
-        ("ttlMs", ttl),
-        ("cacheScope", scope),
+    let cacheable = is_cacheable(method);
+    let changes = [
+        ("resultType", Some("\"complete\"")),
+        ("ttlMs", cacheable.then_some(TTL_MS)),
+        ("cacheScope", cacheable.then_some("\"private\"")),
         ("_meta", meta),
     ];
-    edit(result, edits).unwrap_or_else(|| result.to_owned())
+    edit(result, &changes).map_or_else(|_| result.to_owned(), Cow::into_owned)
 }
 
 /// A JSON-RPC error object, with codes that a modern client may read a meaning into.
@@ -47,18 +43,15 @@ pub fn error(error: &str) -> String {
     let [code] = members(error, ["code"]).unwrap_or_default();
     let changed = match code.and_then(|code| code.parse::<i64>().ok()) {
         // "Resource not found" has no code of its own any more.
-        Some(-32002) => edit(error, [("code", Edit::Set("-32602"))]),
+        Some(-32002) => edit(error, &[("code", Some("-32602"))]).ok(),
         // Codes that the revision does not define must not look as if they meant something.
         Some(-32099..=-32000) => {
             let data = format!(r#"{{"upstreamError":{error}}}"#);
-            edit(
-                error,
-                [("code", Edit::Set("-32603")), ("data", Edit::Set(&data))],
-            )
+            edit(error, &[("code", Some("-32603")), ("data", Some(&data))]).ok()
         }
         _ => None,
     };
-    changed.unwrap_or_else(|| error.to_owned())
+    changed.map_or_else(|| error.to_owned(), Cow::into_owned)
 }
 
 /// Whether a log notification of this level is for a request that asked for `wanted`.
@@ -66,21 +59,16 @@ pub fn is_loud_enough(level: Option<Level>, wanted: Option<Level>) -> bool {
     matches!((level, wanted), (Some(level), Some(wanted)) if level >= wanted)
 }
 
-/// Sets a member to what it is already, or leaves it out.
-pub(super) fn keep<'a>(object: &'a str, name: &str) -> Edit<'a> {
-    match members(object, [name]) {
-        Ok([Some(value)]) => Edit::Set(value),
-        _ => Edit::Remove,
-    }
+/// What a member is already; none: it is not there, or ambiguous.
+pub(super) fn keep<'a>(object: &'a str, name: &str) -> Option<&'a str> {
+    let [value] = members(object, [name]).ok()?;
+    value
 }
 
 fn with_info(result: &str, info: &str) -> Option<String> {
     let [meta] = members(result, ["_meta"]).ok()?;
     let meta = meta.filter(|meta| is_object(meta)).unwrap_or("{}");
-    edit(
-        meta,
-        [("io.modelcontextprotocol/serverInfo", Edit::Set(info))],
-    )
+    Some(edit(meta, &[(META_SERVER, Some(info))]).ok()?.into_owned())
 }
 
 /// A list of tools without what a legacy server can't have meant: tasks are not offered here, and an
@@ -97,8 +85,12 @@ fn tools(result: &str) -> Option<String> {
             cleaned.unwrap_or_else(|| (*tool).to_owned())
         })
         .collect();
+    if !changed {
+        return None;
+    }
     let list = format!("[{}]", list.join(","));
-    changed.then(|| edit(result, [("tools", Edit::Set(&list))]))?
+    let edited = edit(result, &[("tools", Some(&list))]).ok()?;
+    Some(edited.into_owned())
 }
 
 fn clean_tool(tool: &str) -> Option<String> {
@@ -109,11 +101,9 @@ fn clean_tool(tool: &str) -> Option<String> {
     if execution.is_none() && schema.is_none() {
         return None;
     }
-    let schema = match &schema {
-        Some(schema) => Edit::Set(schema),
-        None => keep(tool, "inputSchema"),
-    };
-    edit(tool, [("execution", Edit::Remove), ("inputSchema", schema)])
+    let schema = schema.as_deref().or_else(|| keep(tool, "inputSchema"));
+    let changes = [("execution", None), ("inputSchema", schema)];
+    Some(edit(tool, &changes).ok()?.into_owned())
 }
 
 /// A schema that mirrors into no header, in all the schemas inside it. Names of properties and values
@@ -140,12 +130,11 @@ fn without_headers(schema: &str) -> String {
     if !schema.contains("x-mcp-header") {
         return schema.to_owned();
     }
-    let cleaned =
-        edit(schema, [("x-mcp-header", Edit::Remove)]).unwrap_or_else(|| schema.to_owned());
+    let cleaned = edit(schema, &[("x-mcp-header", None)]).unwrap_or(Cow::Borrowed(schema));
     let Ok(all) = all_members(&cleaned) else {
-        return cleaned;
+        return cleaned.into_owned();
     };
-    let mut edited = cleaned.clone();
+    let mut edited = cleaned.clone().into_owned();
     for (name, value) in all {
         let Some(name) = text(&name) else { continue };
         let value = if SCHEMA.contains(&&*name) && is_object(value) {
@@ -171,7 +160,8 @@ fn without_headers(schema: &str) -> String {
         } else {
             continue;
         };
-        edited = edit(&edited, [(&name, Edit::Set(&value))]).unwrap_or(edited);
+        let changed = edit(&edited, &[(&name, Some(&value))]).map(Cow::into_owned);
+        edited = changed.unwrap_or(edited);
     }
     edited
 }

@@ -7,8 +7,8 @@
 //!
 //! The faces around read and write one wire each: [`client_legacy`] and [`server_legacy`] that of
 //! 2025-03-26 … 2025-11-25, [`client_modern`] and [`server_modern`] that of 2026-07-28. A client-side
-//! face never sees a server-side one; what is said on one wire is put into the words of the other by
-//! [`convert`] and [`to_legacy`].
+//! face never sees a server-side one: what both have to know is in [`modern`] and [`version`], and what
+//! is said on one wire is put into the words of the other by [`convert`] and [`to_legacy`].
 //!
 //! # Invariants
 //! - Everything is a function of its arguments; time comes in as `now`.
@@ -19,13 +19,13 @@ pub mod capability;
 pub mod client_legacy;
 pub mod client_modern;
 pub mod convert;
-pub mod edit;
 pub mod elicitation;
 pub mod era;
 pub mod event_id;
 pub mod media;
 pub mod message;
 pub mod mirror;
+pub mod modern;
 pub mod object;
 pub mod parked;
 pub mod replay;

@@ -405,6 +405,25 @@ mod tests {
         }
     }
 
+    #[test]
+    fn members_go_come_and_change_in_their_place() {
+        let table = [
+            (r#"{"a":1}"#, None, r"{}"),
+            (r#"{ "a" : 1 , "b":2}"#, None, r#"{ "b":2}"#),
+            (r#"{"b":2, "a":1}"#, None, r#"{"b":2}"#),
+            (r#"{"b":"}", "a":{"x":"}"} }"#, None, r#"{"b":"}" }"#),
+            (r#"{"\"a":0,"a":1}"#, None, r#"{"\"a":0}"#),
+            (r#"{"a\\":0,"a":1,"c":[]}"#, None, r#"{"a\\":0,"c":[]}"#),
+            (r#"{"a":1e2,"b":1.0}"#, Some("7"), r#"{"a":7,"b":1.0}"#),
+            (r"{}", Some("7"), r#"{"a":7}"#),
+            (r#"{"b":1}"#, Some("7"), r#"{"b":1,"a":7}"#),
+            (r#"{"b":1}"#, None, r#"{"b":1}"#),
+        ];
+        for (raw, change, expected) in table {
+            assert_eq!(edit(raw, &[("a", change)]).unwrap(), expected, "{raw}");
+        }
+    }
+
     /// What `members` refuses, `edit` refuses: no reader may find a member that was to be removed.
     #[test]
     fn an_edit_refuses_letters_that_fold_to_those_of_a_name() {
@@ -466,6 +485,28 @@ mod tests {
                     .map(|(name, value)| (name.into_owned(), value.to_owned())).collect()
             };
             prop_assert_eq!(untouched(&edited), untouched(&raw));
+        }
+
+        /// However the members are named, ordered and spaced, and whatever braces and quotes are in them.
+        #[test]
+        fn other_members_survive(
+            names in proptest::sample::subsequence(vec!["a", "b", "c", "d\\\"", "e,", "f}"], 0..6).prop_shuffle(),
+            gap in prop_oneof![Just(""), Just(" "), Just("\n  ")],
+            value in prop_oneof![Just("1.10"), Just("\"}, \\\"a\\\": {\""), Just("[1, {\"a\":2}]"), Just("{\"a\":{}}")],
+        ) {
+            let members: Vec<_> = names.iter().map(|name| format!("{gap}\"{name}\"{gap}:{gap}{value}{gap}")).collect();
+            let raw = format!("{{{}}}", members.join(","));
+            let edited = edit(&raw, &[("a", None), ("b", Some("7")), ("c", None)]).unwrap();
+            let mut expected: serde_json::Value = serde_json::from_str(&raw).unwrap();
+            let object = expected.as_object_mut().unwrap();
+            object.remove("a");
+            object.remove("c");
+            object.insert("b".into(), 7.into());
+            prop_assert_eq!(serde_json::from_str::<serde_json::Value>(&edited).unwrap(), expected, "{}", edited);
+            if names.contains(&"e,") {
+                let kept = format!("\"e,\"{gap}:{gap}{value}");
+                prop_assert!(edited.contains(&kept), "{}", edited);
+            }
         }
     }
 }

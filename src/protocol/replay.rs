@@ -13,8 +13,7 @@
 use std::time::{Duration, Instant};
 
 use super::client_modern::Rejected;
-use super::edit::{Edit, edit};
-use super::object::{elements, is_object, members, text};
+use super::object::{edit, elements, is_object, members, text};
 
 /// The code of the error.
 pub const CODE: &str = "-32042";
@@ -181,7 +180,7 @@ fn visit(number: usize, raw: &str) -> Option<Visit> {
     }
     Some(Visit {
         key: format!("u{number}"),
-        params: edit(raw, [("elicitationId", Edit::Remove)])?,
+        params: edit(raw, &[("elicitationId", None)]).ok()?.into_owned(),
         id: id.and_then(text).map(std::borrow::Cow::into_owned),
         done: false,
     })

@@ -23,8 +23,9 @@ use std::time::{Duration, Instant};
 
 use super::capability::ClientCapabilities;
 use super::message::{self, Message};
+use super::modern::may_ask;
 use super::object::{is_object, members, text};
-use super::server_modern::{Required, Retry, Wanted, may_ask, responses};
+use super::server_modern::{Required, Retry, Wanted, responses};
 
 /// The most rounds of one request; clients of this era would stop at ten.
 pub const MOST_ROUNDS: u32 = 8;
@@ -145,10 +146,8 @@ struct Legs {
 pub struct Progress {
     /// The value.
     pub value: f64,
-    /// It is the server's own, so that its spelling can stay.
+    /// It is the server's own: its spelling can stay, and its total still means something.
     pub own: bool,
-    /// Whether the server's total still means something.
-    pub total: bool,
 }
 
 impl Rounds {
@@ -200,7 +199,6 @@ impl Rounds {
         Some(Progress {
             value,
             own: self.round == 0,
-            total: self.round == 0,
         })
     }
 

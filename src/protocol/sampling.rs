@@ -3,8 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::edit::{Edit, edit};
-use super::object::{elements, members, quoted, text};
+use super::object::{edit, elements, members, quoted, text};
 use super::version::Version;
 
 /// The most blocks that are joined into one.
@@ -34,9 +33,7 @@ pub fn for_server<'a>(version: &Version, result: &'a str) -> Result<Cow<'a, str>
         blocks => joined(blocks),
     };
     let joined = joined.ok_or(Unsayable)?;
-    edit(result, [("content", Edit::Set(&joined))])
-        .map(Cow::Owned)
-        .ok_or(Unsayable)
+    edit(result, &[("content", Some(&joined))]).map_err(|_| Unsayable)
 }
 
 /// One block of all the texts; none when there are none, or something else is among them.

@@ -13,21 +13,9 @@ use http::{HeaderMap, HeaderValue};
 
 use super::message::{self, Malformed, Message};
 use super::mirror::{self, Marks};
+use super::modern::{META_CAPABILITIES, META_CLIENT, META_LOG_LEVEL, META_VERSION, may_ask};
 use super::object::{self, edit, entries, is_object, members};
 use super::version::{V2026_07_28, VERSION_HEADER};
-
-/// The member of `_meta` that names the version.
-pub const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-/// The member of `_meta` that says what the client can be asked.
-pub const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-/// The member of `_meta` that names the client.
-pub const META_CLIENT: &str = "io.modelcontextprotocol/clientInfo";
-/// The member of `_meta` that asks for log messages.
-pub const META_LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-/// The member of `_meta` that names the server.
-pub const META_SERVER: &str = "io.modelcontextprotocol/serverInfo";
-/// The member of `_meta` that names the subscription that a message belongs to.
-pub const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// What a request says about its client.
 #[derive(Clone, Copy, Debug)]
@@ -169,11 +157,6 @@ impl Outcome {
             Some(_) => Self::Invalid("a kind of result that was not asked for"),
         }
     }
-}
-
-/// Whether a request with this method may be answered by questions (2026-07-28 patterns/mrtr).
-pub fn may_ask(method: &str) -> bool {
-    matches!(method, "tools/call" | "prompts/get" | "resources/read")
 }
 
 impl Required {

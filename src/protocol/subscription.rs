@@ -4,8 +4,8 @@
 use bytes::Bytes;
 
 use super::message::{self, Message};
+use super::modern::META_SUBSCRIPTION;
 use super::object::{edit, elements, members, quoted, text};
-use super::server_modern::META_SUBSCRIPTION;
 
 /// The lists that can change, by the capabilities that they belong to.
 const LISTS: [&str; 3] = ["tools", "prompts", "resources"];

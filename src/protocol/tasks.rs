@@ -10,9 +10,8 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use super::edit::{Edit, edit};
 use super::message::Message;
-use super::object::{elements, is_object, members, quoted, text};
+use super::object::{edit, elements, is_object, members, quoted, text};
 
 /// The member of `_meta` that names the task to which a message belongs.
 pub const RELATED: &str = "io.modelcontextprotocol/related-task";
@@ -81,7 +80,7 @@ fn required(tool: &str) -> Option<Cow<'_, str>> {
 /// The parameters of a call that is to run as a task, and to be kept for so long.
 pub fn as_task(params: &str, life: Duration) -> Option<String> {
     let ttl = format!(r#"{{"ttl":{}}}"#, life.as_millis());
-    edit(params, [("task", Edit::Set(&ttl))])
+    edited(params, &[("task", Some(&ttl))])
 }
 
 /// The id of the task that an object with `_meta` belongs to.
@@ -98,13 +97,9 @@ pub fn unrelated(object: &str) -> Option<String> {
     let [Some(_)] = members(meta?, [RELATED]).ok()? else {
         return None;
     };
-    let left = edit(meta?, [(RELATED, Edit::Remove)])?;
-    let left = if left.trim() == "{}" {
-        Edit::Remove
-    } else {
-        Edit::Set(&left)
-    };
-    edit(object, [("_meta", left)])
+    let left = edited(meta?, &[(RELATED, None)])?;
+    let left = Some(left.as_str()).filter(|left| left.trim() != "{}");
+    edited(object, &[("_meta", left)])
 }
 
 impl Task {
@@ -139,9 +134,13 @@ impl Task {
     pub fn answer(&self, result: &str) -> Option<String> {
         let [meta] = members(result, ["_meta"]).ok()?;
         let related = self.params()?;
-        let meta = edit(meta.unwrap_or("{}"), [(RELATED, Edit::Set(&related))])?;
-        edit(result, [("_meta", Edit::Set(&meta))])
+        let meta = edited(meta.unwrap_or("{}"), &[(RELATED, Some(&related))])?;
+        edited(result, &[("_meta", Some(&meta))])
     }
+}
+
+fn edited(object: &str, changes: &[(&'static str, Option<&str>)]) -> Option<String> {
+    edit(object, changes).ok().map(Cow::into_owned)
 }
 
 /// The parameters of a request about the task with this id.

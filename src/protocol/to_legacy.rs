@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::client_modern::is_cacheable;
 use super::message::Message;
 use super::mirror::Marks;
+use super::modern::{META_SERVER, META_SUBSCRIPTION};
 use super::object::{edit, elements, entries, is_object, members, quoted, text};
 use super::server_modern::Wanted;
 use super::version::Version;
@@ -366,7 +367,7 @@ pub fn initialize(version: &Version, discovered: &str, name: &str) -> String {
     let [capabilities, instructions, meta] =
         members(discovered, ["capabilities", "instructions", "_meta"]).unwrap_or_default();
     let server = meta
-        .and_then(|meta| members(meta, [super::server_modern::META_SERVER]).ok())
+        .and_then(|meta| members(meta, [META_SERVER]).ok())
         .and_then(|[server]| server.filter(|it| is_object(it)))
         .map_or_else(
             || format!(r#"{{"name":{},"version":"unknown"}}"#, quoted(name)),
@@ -398,7 +399,7 @@ fn server_capabilities<'a>(version: &Version, declared: &'a str) -> Cow<'a, str>
 
 /// A notification of a subscription, as it is without one.
 pub fn untagged(params: &str) -> Cow<'_, str> {
-    let tag = super::server_modern::META_SUBSCRIPTION;
+    let tag = META_SUBSCRIPTION;
     let Ok([Some(meta)]) = members(params, ["_meta"]) else {
         return Cow::Borrowed(params);
     };

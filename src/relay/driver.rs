@@ -269,10 +269,7 @@ impl Driver<'_> {
         let risen = number(progress.value);
         let mut changes = vec![("progressToken", Some(token))];
         if !progress.own {
-            changes.push(("progress", Some(&risen)));
-        }
-        if !progress.total {
-            changes.push(("total", None));
+            changes.extend([("progress", Some(&*risen)), ("total", None)]);
         }
         let params = edit(notice.params()?, &changes).ok()?;
         Some(notice.with_body("null", &params))

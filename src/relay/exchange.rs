@@ -26,6 +26,7 @@ use crate::protocol::server_legacy::Answered;
 use crate::protocol::session::{LegId, NotBegun};
 use crate::telemetry::audit::{Outcome, Record, Slot};
 use crate::upstream::client::ClientError;
+use crate::upstream::fault::{no_message, no_response, only_accepted};
 use crate::upstream::http::{Reply, StreamError, Wire};
 use crate::upstream::trouble::Trouble;
 
@@ -253,9 +254,9 @@ impl Exchange {
                         return End::Response(200, response);
                     }
                 }
-                Err(StreamError::TooLarge(large)) => {
-                    self.tell(&Trouble::Broke(&StreamError::TooLarge(large)));
-                    return misbehaved("sent a message that is too large");
+                Err(error @ StreamError::TooLarge(_)) => {
+                    self.tell(&Trouble::Broke(&error));
+                    return End::Failed(error.into());
                 }
                 broken => {
                     let again = tokio::select! {
@@ -313,44 +314,36 @@ impl Exchange {
 
     /// Reads an answer that is no stream.
     async fn read(&self, reply: Reply) -> End {
-        let status = reply.status.as_u16();
+        let status = reply.status;
         let head = reply.head();
         let useless = |end| {
             self.tell(&Trouble::Answered(&head));
             end
         };
+        if let Some(error) = reply.refused() {
+            return useless(End::Failed(error));
+        }
         match reply.what {
-            Answered::Accepted => useless(misbehaved("accepted the request but did not answer it")),
+            Answered::Accepted => useless(End::Failed(only_accepted())),
             Answered::SessionGone => {
                 let gone = self.session.check_gone(&reply);
                 End::Failed(gone.err().unwrap_or(Error::Forgotten))
             }
-            Answered::Limited => useless(End::Failed(Error::ServerLimited(
-                reply.retry_after().unwrap_or(Duration::from_secs(1)),
-            ))),
-            Answered::Unauthorized => useless(End::Failed(Error::Credentials)),
-            Answered::Redirect => useless(misbehaved(
-                "redirects to another place, which is not followed",
-            )),
             Answered::Events | Answered::Json => match reply.whole().await {
                 Err(error) => End::Failed(self.lost(&error)),
                 Ok(body) => match self.find_response(&body).await {
                     Some(response) => End::Response(200, response),
-                    None => useless(misbehaved(
-                        "answered with something that is no response to the request",
-                    )),
+                    None => useless(End::Failed(no_response())),
                 },
             },
-            Answered::Refused | Answered::NotOffered | Answered::Broken => {
+            _ => {
                 let body = reply.whole().await.ok();
                 match body.and_then(|body| self.refusal(&body)) {
                     // Any other status would say something about the client's session.
                     Some(response) => {
                         End::Response(if status == 400 { 400 } else { 200 }, response)
                     }
-                    None => useless(misbehaved(format!(
-                        "answered HTTP {status} and no MCP message"
-                    ))),
+                    None => useless(End::Failed(no_message(status))),
                 }
             }
         }
@@ -388,14 +381,7 @@ impl Exchange {
 
     fn lost(&self, error: &ClientError) -> Error {
         self.tell(&Trouble::Lost(error));
-        match error {
-            ClientError::Connect(_) => Error::Unreachable,
-            ClientError::Broken(_) => Error::Broken,
-            ClientError::Timeout(within) => Error::Slow(*within),
-            ClientError::TooLarge(_) => {
-                Error::Misbehaved("sent a message that is too large".into())
-            }
-        }
+        error.into()
     }
 
     fn answers_this(&self, message: &Message) -> bool {

@@ -14,6 +14,7 @@ use crate::protocol::object::{members, text};
 use crate::protocol::server_legacy::Answered;
 use crate::protocol::version::Version;
 use crate::upstream::client::ClientError;
+use crate::upstream::fault::no_message;
 use crate::upstream::http::{HttpServer, Reply, Wire};
 use crate::upstream::trouble::Trouble;
 
@@ -103,10 +104,7 @@ async fn post(server: &HttpServer, body: Bytes) -> Result<Reply, Error> {
     };
     reply.map_err(|error| {
         server.troubles().tell(&Trouble::Lost(&error));
-        match error {
-            ClientError::Connect(_) => Error::Unreachable,
-            _ => Error::Broken,
-        }
+        error.into()
     })
 }
 
@@ -121,27 +119,19 @@ async fn read(
         Err(error)
     };
     let misbehaved = |text: &'static str| useless(Error::Misbehaved(text.into()));
-    let status = reply.status.as_u16();
+    let status = reply.status;
+    if let Some(error) = reply.refused() {
+        return useless(error);
+    }
     let (response, early) = match reply.what {
         Answered::Events => from_events(server, wire, reply).await,
         Answered::Json | Answered::Refused | Answered::Broken => {
             (from_body(server, reply).await, Vec::new())
         }
-        Answered::Unauthorized => return useless(Error::Credentials),
-        Answered::Limited => {
-            return useless(Error::ServerLimited(
-                reply.retry_after().unwrap_or(Duration::from_secs(1)),
-            ));
-        }
-        Answered::Redirect => {
-            return misbehaved("redirects to another place, which is not followed");
-        }
-        Answered::Accepted | Answered::SessionGone | Answered::NotOffered => (None, Vec::new()),
+        _ => (None, Vec::new()),
     };
     let Some(response) = response else {
-        return useless(Error::Misbehaved(
-            format!("answered HTTP {status} and no MCP message").into(),
-        ));
+        return useless(no_message(status));
     };
     let version = match response.result().map(chosen) {
         None => None,

@@ -1,9 +1,6 @@
 //! Requests to a modern server: sent with all that they have to say, and their answers read, however
 //! they come.
 
-use std::borrow::Cow;
-use std::time::Duration;
-
 use bytes::Bytes;
 use http::HeaderMap;
 
@@ -15,7 +12,8 @@ use crate::protocol::mirror::Marks;
 use crate::protocol::server_legacy::Answered;
 use crate::protocol::server_modern::{headers, own_request};
 use crate::upstream::client::ClientError;
-use crate::upstream::http::{HttpServer, Reply, StreamError};
+use crate::upstream::fault::{no_message, no_response, only_accepted};
+use crate::upstream::http::{HttpServer, Reply};
 use crate::upstream::trouble::Trouble;
 
 /// The beginning of an answer.
@@ -70,30 +68,22 @@ pub(super) async fn send(
 }
 
 async fn whole(reply: Reply, id: &str) -> Result<Head, Error> {
-    let status = reply.status.as_u16();
-    match reply.what {
-        Answered::Accepted => {
-            return misbehaved("accepted the request but did not answer it");
-        }
-        Answered::Limited => {
-            let wait = reply.retry_after().unwrap_or(Duration::from_secs(1));
-            return Err(Error::ServerLimited(wait));
-        }
-        Answered::Unauthorized => return Err(Error::Credentials),
-        Answered::Redirect => {
-            return misbehaved("redirects to another place, which is not followed");
-        }
-        _ => {}
+    let status = reply.status;
+    if let Some(error) = reply.refused() {
+        return Err(error);
+    }
+    if reply.what == Answered::Accepted {
+        return Err(only_accepted());
     }
     let json = matches!(reply.what, Answered::Json);
     let body = reply.whole().await?;
     let response = Message::parse(&body).ok().and_then(|it| answering(it, id));
     match response {
         Some(response) if json || response.kind() == Kind::Error => {
-            Ok(Head::Response(status, response))
+            Ok(Head::Response(status.as_u16(), response))
         }
-        _ if json => misbehaved("answered with something that is no response to the request"),
-        _ => misbehaved(format!("answered HTTP {status} and no MCP message")),
+        _ if json => Err(no_response()),
+        _ => Err(no_message(status)),
     }
 }
 
@@ -130,10 +120,7 @@ impl Stream {
                 }
                 Err(error) => {
                     self.reading.troubles().tell(&Trouble::Broke(&error));
-                    return match error {
-                        StreamError::Broken(_) => Err(Error::Broken),
-                        StreamError::TooLarge(_) => misbehaved("sent a message that is too large"),
-                    };
+                    return Err(error.into());
                 }
             }
         }
@@ -179,8 +166,4 @@ pub(super) async fn open(
     let request = Message::parse(&body)?;
     let head = send(server, &headers(&request, &Marks::default()), body, &id).await?;
     Ok((id, head))
-}
-
-fn misbehaved<T>(what: impl Into<Cow<'static, str>>) -> Result<T, Error> {
-    Err(Error::Misbehaved(what.into()))
 }

@@ -7,4 +7,4 @@ mod pace;
 
 pub use causes::Causes;
 pub use logs::{LogError, LogFormat, init_logs};
-pub use pace::{PACE, Pace};
+pub use pace::Pace;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 /// One line in a second.
-pub const PACE: Duration = Duration::from_secs(1);
+const PACE: Duration = Duration::from_secs(1);
 
 /// Lets one line through in a while, and counts those left out.
 #[derive(Debug, Default)]

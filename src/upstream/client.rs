@@ -1,13 +1,13 @@
 //! The one outgoing HTTP client: pools, TLS, no redirects, no decompression, no invented headers.
 //!
-//! Servers, key sets and (later) webhooks are all reached through it, so that time limits and size
-//! limits exist once.
+//! Servers and key sets are all reached through it, so that time limits and size limits exist once.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::{Request, Response};
+use http_body::Body;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_rustls::HttpsConnector;
@@ -126,22 +126,45 @@ fn tls() -> Result<rustls::ClientConfig, rustls::Error> {
     })
 }
 
-/// Reads a body of at most `limit` bytes.
+/// Reads the body of an answer, of at most `limit` bytes.
 ///
 /// # Errors
 /// [`ClientError::TooLarge`] beyond that, [`ClientError::Broken`] when the connection breaks.
 pub async fn read(mut body: Incoming, limit: usize) -> Result<Bytes, ClientError> {
+    let collected = collect(&mut body, limit).await;
+    collected.map_err(|unread| match unread {
+        Unread::TooLarge => ClientError::TooLarge(limit),
+        Unread::Broken(error) => ClientError::Broken(Box::new(error)),
+    })
+}
+
+/// Why a body was not read to its end.
+#[derive(Debug)]
+pub enum Unread<E> {
+    /// It is larger than it may be.
+    TooLarge,
+    /// It broke off.
+    Broken(E),
+}
+
+/// Collects a body of at most `limit` bytes, whoever sent it.
+///
+/// # Errors
+/// When it is larger, and when it breaks off. What follows is left in it.
+pub async fn collect<B>(body: &mut B, limit: usize) -> Result<Bytes, Unread<B::Error>>
+where
+    B: Body<Data = Bytes> + Unpin,
+{
     let mut first = Bytes::new();
     let mut all = BytesMut::new();
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| ClientError::Broken(Box::new(error)))?;
-        let Ok(data) = frame.into_data() else {
+        let Ok(data) = frame.map_err(Unread::Broken)?.into_data() else {
             continue;
         };
         if first.len() + all.len() + data.len() > limit {
-            return Err(ClientError::TooLarge(limit));
+            return Err(Unread::TooLarge);
         }
-        // Most answers are one frame: that one is passed on without a copy.
+        // Most bodies are one frame: that one is passed on without a copy.
         if first.is_empty() && all.is_empty() {
             first = data;
             continue;

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::client::ClientError;
+use super::fault::no_message;
 use super::http::{HttpServer, Reply};
 use super::trouble::Trouble;
 use crate::config::ServerEra;
@@ -193,15 +194,15 @@ impl HttpServer {
             Err(ClientError::Connect(_)) => self.ask(&headers, body).await?,
             other => other?,
         };
-        let (status, what, retry) = (reply.status.as_u16(), reply.what, reply.retry_after());
-        let head = reply.head();
+        let (head, refused) = (reply.head(), reply.refused());
         let response = response(reply, &id).await;
-        let verdict = judge(status, response.as_ref());
-        if verdict == Verdict::Unclear {
-            self.troubles().tell(&Trouble::Answered(&head));
+        let verdict = judge(head.status.as_u16(), response.as_ref());
+        if verdict != Verdict::Unclear {
+            return Ok((verdict, None));
         }
-        let error = (verdict == Verdict::Unclear).then(|| (trouble(what, status, retry), true));
-        Ok((verdict, error))
+        self.troubles().tell(&Trouble::Answered(&head));
+        let error = refused.unwrap_or_else(|| no_message(head.status));
+        Ok((verdict, Some((error, true))))
     }
 }
 
@@ -220,29 +221,6 @@ async fn response(reply: Reply, id: &str) -> Option<Message> {
         }
     }
     None
-}
-
-/// What an answer that is none says about its server.
-fn trouble(what: Answered, status: u16, retry: Option<Duration>) -> Error {
-    match what {
-        Answered::Unauthorized => Error::Credentials,
-        Answered::Limited => Error::ServerLimited(retry.unwrap_or(Duration::from_secs(1))),
-        Answered::Redirect => {
-            Error::Misbehaved("redirects to another place, which is not followed".into())
-        }
-        _ => Error::Misbehaved(format!("answered HTTP {status} and no MCP message").into()),
-    }
-}
-
-impl From<ClientError> for Error {
-    fn from(error: ClientError) -> Self {
-        match error {
-            ClientError::Connect(_) => Self::Unreachable,
-            ClientError::Broken(_) => Self::Broken,
-            ClientError::Timeout(within) => Self::Slow(within),
-            ClientError::TooLarge(_) => Self::Misbehaved("sent a message that is too large".into()),
-        }
-    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "beliefs are dated")]

@@ -2,5 +2,6 @@
 
 pub mod client;
 pub mod era;
+pub mod fault;
 pub mod http;
 pub mod trouble;

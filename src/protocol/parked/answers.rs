@@ -5,12 +5,13 @@
 //! - What is looked at is unambiguous, so that a server reads what was checked.
 //! - Nobody's absence is told as `decline` or `accept`.
 
+use std::borrow::Cow;
+
 use super::{Asked, Output};
 use crate::protocol::capability::ClientCapabilities;
 use crate::protocol::client_modern::Rejected;
 use crate::protocol::convert::keep;
-use crate::protocol::edit::{Edit, edit};
-use crate::protocol::object::{is_object, members, text};
+use crate::protocol::object::{edit, is_object, members, text};
 use crate::protocol::session::QuestionId;
 use crate::protocol::tasks;
 
@@ -68,25 +69,22 @@ pub(super) fn for_server(method: &str, answer: &str) -> String {
     if accepted {
         return answer.to_owned();
     }
-    edit(answer, [("content", Edit::Remove)]).unwrap_or_else(|| answer.to_owned())
+    let without = edit(answer, &[("content", None)]);
+    without.map_or_else(|_| answer.to_owned(), Cow::into_owned)
 }
 
 /// Parameters as a modern client takes them: a URL has no id of its own any more, the context of servers
 /// is asked of those alone who declared that they have it, and of the task in whose midst it is asked the
 /// client knows nothing.
 pub(super) fn for_client(params: &str, capabilities: ClientCapabilities) -> String {
-    let context = if capabilities.sampling_context {
-        keep(params, "includeContext")
-    } else {
-        Edit::Remove
-    };
+    let context = capabilities
+        .sampling_context
+        .then(|| keep(params, "includeContext"))
+        .flatten();
     let unrelated = tasks::unrelated(params);
     let params = unrelated.as_deref().unwrap_or(params);
-    edit(
-        params,
-        [("elicitationId", Edit::Remove), ("includeContext", context)],
-    )
-    .unwrap_or_else(|| params.to_owned())
+    let changes = [("elicitationId", None), ("includeContext", context)];
+    edit(params, &changes).map_or_else(|_| params.to_owned(), Cow::into_owned)
 }
 
 #[cfg(test)]

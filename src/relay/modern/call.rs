@@ -22,9 +22,9 @@ use crate::error::Error;
 use crate::protocol::capability::ClientCapabilities;
 use crate::protocol::client_modern::{Level, Rejected};
 use crate::protocol::convert;
-use crate::protocol::edit::{Edit, edit};
 use crate::protocol::message::{self, Kind, Malformed, Message};
-use crate::protocol::object::{members, text};
+use crate::protocol::modern::meta_of_server;
+use crate::protocol::object::{edit, members, text};
 use crate::protocol::parked::{Asked, Call, Input, Output, Retry, State};
 use crate::protocol::replay::Visit;
 use crate::protocol::session::QuestionId;
@@ -324,14 +324,10 @@ impl Driver {
             r#"{{"resultType":"input_required","inputRequests":{{{}}},"requestState":"{sealed}"}}"#,
             entries.join(",")
         );
-        let result = match self.attempt.pooled.welcome.info() {
-            Some(info) => {
-                let meta = format!(r#"{{"io.modelcontextprotocol/serverInfo":{info}}}"#);
-                edit(&result, [("_meta", Edit::Set(&meta))]).unwrap_or(result)
-            }
-            None => result,
-        };
-        let response = message::result(&outlet.id, &result);
+        let info = self.attempt.pooled.welcome.info();
+        let meta = info.map(meta_of_server);
+        let named = edit(&result, &[("_meta", meta.as_deref())]);
+        let response = message::result(&outlet.id, named.as_deref().unwrap_or(&result));
         outlet.finish(200, response).await;
     }
 

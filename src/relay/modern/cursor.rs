@@ -4,8 +4,7 @@
 use std::borrow::Cow;
 
 use crate::protocol::client_modern::Rejected;
-use crate::protocol::edit::{Edit, edit};
-use crate::protocol::object::{members, text};
+use crate::protocol::object::{edit, members, text};
 
 /// A result whose cursor names its session.
 pub(super) fn wrap<'a>(result: &'a str, tag: &str) -> Cow<'a, str> {
@@ -16,10 +15,7 @@ pub(super) fn wrap<'a>(result: &'a str, tag: &str) -> Cow<'a, str> {
         return Cow::Borrowed(result);
     };
     let wrapped = serde_json::Value::from(format!("{tag}.{cursor}")).to_string();
-    match edit(result, [("nextCursor", Edit::Set(&wrapped))]) {
-        Some(result) => Cow::Owned(result),
-        None => Cow::Borrowed(result),
-    }
+    edit(result, &[("nextCursor", Some(&wrapped))]).unwrap_or(Cow::Borrowed(result))
 }
 
 /// Parameters whose cursor is the server's own again.
@@ -40,9 +36,7 @@ pub(super) fn unwrap<'a>(params: &'a str, tag: &str) -> Result<Cow<'a, str>, Rej
         .and_then(|rest| rest.strip_prefix('.'))
         .ok_or_else(invalid)?;
     let own = serde_json::Value::from(own).to_string();
-    edit(params, [("cursor", Edit::Set(&own))])
-        .map(Cow::Owned)
-        .ok_or_else(invalid)
+    edit(params, &[("cursor", Some(&own))]).map_err(|_| invalid())
 }
 
 #[cfg(test)]

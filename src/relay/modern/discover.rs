@@ -1,13 +1,15 @@
 //! `server/discover` for a legacy server: what it said when a session was opened, as a modern client
 //! reads it (2026-07-28 server/discover).
 
+use std::borrow::Cow;
+
 use super::pool::{Key, Pooled, Welcome};
 use super::{NOTHING, Visit};
 use crate::error::Error;
-use crate::protocol::client_modern::VERSION;
-use crate::protocol::edit::{Edit, edit};
 use crate::protocol::message;
-use crate::protocol::object::members;
+use crate::protocol::modern::meta_of_server;
+use crate::protocol::object::{edit, members};
+use crate::protocol::version::V2026_07_28;
 
 use super::super::Answer;
 
@@ -44,16 +46,14 @@ fn of(welcome: &Welcome) -> String {
     // Tasks of the revision before are another thing than the extension of the same name.
     let capabilities = capabilities.unwrap_or("{}");
     let capabilities =
-        edit(capabilities, [("tasks", Edit::Remove)]).unwrap_or_else(|| capabilities.to_owned());
-    let mut result = format!(
-        r#"{{"resultType":"complete","supportedVersions":["{VERSION}"],"capabilities":{capabilities},"ttlMs":{TTL_MS},"cacheScope":"private"}}"#
+        edit(capabilities, &[("tasks", None)]).unwrap_or(Cow::Borrowed(capabilities));
+    let result = format!(
+        r#"{{"resultType":"complete","supportedVersions":["{V2026_07_28}"],"capabilities":{capabilities},"ttlMs":{TTL_MS},"cacheScope":"private"}}"#
     );
-    if let Some(instructions) = instructions {
-        result = edit(&result, [("instructions", Edit::Set(instructions))]).unwrap_or(result);
+    let meta = welcome.info().map(meta_of_server);
+    let said = [("instructions", instructions), ("_meta", meta.as_deref())];
+    match edit(&result, &said) {
+        Ok(whole) => whole.into_owned(),
+        Err(_) => result,
     }
-    if let Some(info) = welcome.info() {
-        let meta = format!(r#"{{"io.modelcontextprotocol/serverInfo":{info}}}"#);
-        result = edit(&result, [("_meta", Edit::Set(&meta))]).unwrap_or(result);
-    }
-    result
 }

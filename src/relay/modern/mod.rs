@@ -37,10 +37,11 @@ use crate::config::{Profile, Server, ServerName, SessionScope};
 use crate::error::Error;
 use crate::limit::Admission;
 use crate::protocol::capability::ClientCapabilities;
-use crate::protocol::client_modern::{self, Rejected, Request, can_ask};
-use crate::protocol::edit::{Edit, edit};
+use crate::protocol::client_modern::{self, Rejected, Request};
 use crate::protocol::era::Era;
 use crate::protocol::message::Message;
+use crate::protocol::modern::may_ask;
+use crate::protocol::object::edit;
 use crate::protocol::parked::{Call, Limits};
 use crate::protocol::tasks::Task;
 
@@ -109,7 +110,7 @@ impl Relay {
         match message.method() {
             "server/discover" => visit.discover().await,
             "subscriptions/listen" => visit.listen().await,
-            method if can_ask(method) => visit.call().await,
+            method if may_ask(method) => visit.call().await,
             _ => visit.pass().await,
         }
     }
@@ -237,7 +238,7 @@ impl Visit<'_> {
     /// clients of a session may use the same ones. A call has a token always, since the client may want
     /// progress only when it comes back.
     fn for_server(&self, inner: &str, pooled: &Pooled) -> Result<Message, Error> {
-        let wanted = self.request.token.is_some() || can_ask(self.message.method());
+        let wanted = self.request.token.is_some() || may_ask(self.message.method());
         let whole = std::str::from_utf8(self.message.bytes()).unwrap_or_default();
         let params = self.message.params().unwrap_or("{}");
         let params = match pooled.tag() {
@@ -245,10 +246,9 @@ impl Visit<'_> {
             None => params.into(),
         };
         let params = client_modern::to_legacy(&params, wanted.then_some(inner));
-        let params = params.as_deref().map_or(Edit::Remove, Edit::Set);
-        let whole = edit(whole, [("id", Edit::Set(inner)), ("params", params)])
-            .ok_or_else(|| Error::Misbehaved("could not be asked".into()))?;
-        Ok(Message::parse(&Bytes::from(whole))?)
+        let whole = edit(whole, &[("id", Some(inner)), ("params", params.as_deref())])
+            .map_err(|_| Error::Misbehaved("could not be asked".into()))?;
+        Ok(Message::parse(&Bytes::from(whole.into_owned()))?)
     }
 
     fn limits(&self) -> Limits {

@@ -9,7 +9,8 @@ use super::lot::{consumed, expired};
 use super::outlet::Outlet;
 use super::seal::bound_to;
 use crate::error::Error;
-use crate::protocol::client_modern::{Rejected, can_ask};
+use crate::protocol::client_modern::Rejected;
+use crate::protocol::modern::may_ask;
 use crate::protocol::object::{all_members, is_object, text};
 
 use super::super::{Answer, today};
@@ -17,7 +18,7 @@ use super::super::{Answer, today};
 impl Visit<'_> {
     /// Continues the call that the request's state names.
     pub(super) async fn come_back(&self) -> Result<Answer, Error> {
-        if !can_ask(self.message.method()) {
+        if !may_ask(self.message.method()) {
             return Err(Rejected::Answer("this method can't ask for input".to_owned()).into());
         }
         let Some(state) = self.request.state else {
