@@ -1,7 +1,7 @@
 //! Checks what a person answered against the form they were shown.
 //!
-//! "Clients SHOULD validate", says the specification, and servers too (2025-11-25
-//! client/elicitation): not all do, so the gateway does. A form of the flat subset is checked by what
+//! "Clients SHOULD validate all responses against the provided schema", and servers too (2025-11-25
+//! client/elicitation, "Form Mode Security"): not all do, so the gateway does. A form of the flat subset is checked by what
 //! it says of each field. A schema outside of it is checked as it is, as far as that can be done in
 //! bounded time; the rest is left to the server that wrote it.
 //!

@@ -57,18 +57,24 @@ pub(super) fn knows(form: &Form, name: &str) -> bool {
 
 /// What checks answers to the form; none where that can't be done in bounded time, or at all.
 pub(super) fn validator(form: &Form, values: &Value) -> Option<Validator> {
-    if form.outside().is_none() {
-        return compile(&flat(form));
-    }
-    let schema = form.schema();
-    let parts = parts(schema)?;
-    if parts.saturating_mul(size(values)) > MAX_WORK {
+    let is_flat = form.outside().is_none();
+    let mut schema = if is_flat {
+        flat(form)
+    } else {
+        form.schema().clone()
+    };
+    let extent = Extent::of(&schema)?;
+    if !is_flat && extent.parts.saturating_mul(size(values)) > MAX_WORK {
         return None;
     }
-    compile(schema).or_else(|| {
-        let mut rest = schema.clone();
-        drop_patterns(&mut rest);
-        compile(&rest)
+    if extent.patterns > MAX_PATTERNS {
+        keep_patterns(&mut schema, &|_| false);
+    }
+    compile(&schema).or_else(|| {
+        keep_patterns(&mut schema, &|pattern| {
+            compile(&json!({ "pattern": pattern })).is_some()
+        });
+        compile(&schema)
     })
 }
 
@@ -113,7 +119,7 @@ fn flat(form: &Form) -> Value {
 /// What the schema of a field says of an answer.
 fn checked(field: &Field, schema: Option<&Value>) -> Value {
     let words: &[&str] = match field.kind {
-        Kind::String => &["type", "minLength", "maxLength", "format"],
+        Kind::String => &["type", "minLength", "maxLength", "pattern", "format"],
         Kind::Number | Kind::Integer => &["type", "minimum", "maximum"],
         Kind::MultiSelect => &["type", "minItems", "maxItems", "uniqueItems"],
         Kind::Boolean | Kind::Enum | Kind::Other => &["type"],
@@ -141,27 +147,27 @@ fn checked(field: &Field, schema: Option<&Value>) -> Value {
     kept.into()
 }
 
-/// What a schema may still unfold to.
-struct Left {
+/// How large a schema is when its references are unfolded.
+#[derive(Default)]
+struct Extent {
     parts: usize,
+    /// The patterns of text.
     patterns: usize,
+    /// The patterns of names, which can't be left out: they say which fields there are.
+    names: usize,
 }
 
-/// How many parts a schema has when its references are unfolded; none if it can't be told, or if
-/// they are too many or without end.
-fn parts(schema: &Value) -> Option<usize> {
-    let mut left = Left {
-        parts: MAX_PARTS,
-        patterns: MAX_PATTERNS,
-    };
-    left.unfold(schema, schema, 0)?;
-    Some(MAX_PARTS - left.parts)
-}
+impl Extent {
+    /// That of a schema; none if it can't be told, is too large, or has no end.
+    fn of(schema: &Value) -> Option<Self> {
+        let mut extent = Self::default();
+        extent.unfold(schema, schema, 0)?;
+        Some(extent)
+    }
 
-impl Left {
     fn unfold(&mut self, part: &Value, root: &Value, depth: usize) -> Option<()> {
-        self.parts = self.parts.checked_sub(1)?;
-        if depth > MAX_DEPTH {
+        self.parts += 1;
+        if depth > MAX_DEPTH || self.parts > MAX_PARTS {
             return None;
         }
         match part {
@@ -191,9 +197,12 @@ impl Left {
                 "$anchor" | "$dynamicAnchor" | "$recursiveAnchor" | "$dynamicRef" | "$recursiveRef",
                 Value::String(_) | Value::Bool(_),
             ) => return None,
-            ("pattern", Value::String(_)) => self.patterns = self.patterns.checked_sub(1)?,
+            ("pattern", Value::String(_)) => self.patterns += 1,
             ("patternProperties", Value::Object(patterns)) => {
-                self.patterns = self.patterns.checked_sub(patterns.len())?;
+                self.names += patterns.len();
+                if self.names > MAX_PATTERNS {
+                    return None;
+                }
             }
             _ => {}
         }
@@ -211,15 +220,18 @@ fn size(value: &Value) -> usize {
     }
 }
 
-/// Takes out the patterns: of text, so that it is not taken for a field of that name.
-fn drop_patterns(schema: &mut Value) {
+/// Takes out the patterns that are not to be kept: of text, so that no field of that name is.
+fn keep_patterns(schema: &mut Value, keep: &impl Fn(&str) -> bool) {
     match schema {
-        Value::Array(parts) => parts.iter_mut().for_each(drop_patterns),
+        Value::Array(parts) => parts.iter_mut().for_each(|part| keep_patterns(part, keep)),
         Value::Object(members) => {
-            if members.get("pattern").is_some_and(Value::is_string) {
+            let pattern = members.get("pattern").and_then(Value::as_str);
+            if pattern.is_some_and(|pattern| !keep(pattern)) {
                 members.remove("pattern");
             }
-            members.values_mut().for_each(drop_patterns);
+            members
+                .values_mut()
+                .for_each(|part| keep_patterns(part, keep));
         }
         _ => {}
     }

@@ -5,8 +5,8 @@
 //! describes, known or not, is welcome.
 //!
 //! # Invariants
-//! - The tables are those of `PrimitiveSchemaDefinition`, the union of 2025-06-18, 2025-11-25 and
-//!   2026-07-28. Beyond them there are two words that change nothing for a client that does not know
+//! - The tables are those of the pages and of `PrimitiveSchemaDefinition`, the union of 2025-06-18,
+//!   2025-11-25 and 2026-07-28. Beyond them there are two words that change nothing for a client that does not know
 //!   them: `additionalProperties: false`, since nothing can be answered that has no field, and
 //!   `uniqueItems`, since nothing can be ticked twice.
 
@@ -86,6 +86,8 @@ const STRING: &[Word] = &[
     ("format", |value| {
         value.as_str().is_some_and(|it| FORMATS.contains(&it))
     }),
+    // On the page of 2025-11-25, and in no schema.
+    ("pattern", Value::is_string),
     ("default", Value::is_string),
 ];
 

@@ -2,8 +2,8 @@
 //! the flat form that the specification allows.
 //!
 //! `requestedSchema` is "a restricted subset of JSON Schema. Only top-level properties are allowed,
-//! without nesting" (2025-06-18, 2025-11-25 and 2026-07-28 client/elicitation; schema
-//! `ElicitRequestFormParams`). The three versions differ in what they added, and a client of an
+//! without nesting" (2025-06-18, 2025-11-25 and 2026-07-28 client/elicitation, "Requested Schema", and
+//! schema `ElicitRequestFormParams`). The three versions differ in what they added, and a client of an
 //! older one is shown an older form, so one reading serves all: the subset of 2026-07-28 holds the
 //! others.
 //!

@@ -25,7 +25,8 @@ pub struct Seen {
     /// address in its usual notation.
     pub host: String,
     /// Whether the host has letters beyond ASCII (a label `xn--…`, RFC 5890 §2.3.2.1), which can look
-    /// like those of another name.
+    /// like those of another name: there should be "warnings for ambiguous/suspicious URIs (i.e.,
+    /// containing Punycode)" (2025-11-25 client/elicitation, "Safe URL Handling").
     pub punycode: bool,
 }
 
@@ -56,7 +57,8 @@ pub enum Refused {
 }
 
 /// Checks a URL against the schemes that are allowed, such as `https`, and the hosts; no hosts means
-/// any. `http` must be among the schemes, and even then leads to this machine only.
+/// any. `http` must be among the schemes, and even then leads to this machine only: servers "SHOULD use
+/// HTTPS URLs for non-development environments" (2025-11-25 client/elicitation, "Safe URL Handling").
 ///
 /// # Errors
 /// [`Refused`], with the first reason.

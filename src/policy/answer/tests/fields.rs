@@ -32,6 +32,30 @@ fn text_has_a_length_in_characters() {
     );
 }
 
+#[test]
+fn text_can_have_a_form_of_its_own() {
+    check_text(
+        r#"{"type":"string","pattern":"^[A-Z]{2}-[0-9]+$"}"#,
+        &["AB-1", "ZZ-000"],
+        "is not in the form that is asked for",
+        &["", "ab-1", "AB-", "xAB-1"],
+    );
+    // As in JSON Schema 2020-12 validation §6.3.3, a part of the text is enough.
+    check_text(
+        r#"{"type":"string","pattern":"[0-9]"}"#,
+        &["a1b"],
+        "is not in the form that is asked for",
+        &["ab"],
+    );
+}
+
+#[test]
+fn long_text_is_checked_too() {
+    let form = one(r#"{"type":"string","maxLength":10}"#);
+    let content = format!(r#"{{"f":"{}"}}"#, "x".repeat(MAX_CONTENT - 100));
+    assert_eq!(wrong(&form, &content), "f must have at most 10 characters");
+}
+
 /// RFC 5321 §4.1.2, `Mailbox`.
 #[test]
 fn an_email_address_is_a_mailbox() {

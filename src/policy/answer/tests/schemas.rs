@@ -15,11 +15,6 @@ fn a_schema_outside_of_the_subset_is_checked_as_it_is() {
         ],
     );
     check(
-        r#"{"type":"string","pattern":"^[a-z]+$"}"#,
-        &["\"a\""],
-        &[("\"A\"", "is not in the form that is asked for")],
-    );
-    check(
         r#"{"type":"object","properties":{"street":{"type":"string"}},"required":["street"]}"#,
         &[r#"{"street":"x"}"#],
         &[
@@ -155,7 +150,12 @@ fn no_schema_keeps_the_gateway_busy() {
         r#"{{"type":"object","properties":{{"f":{{"allOf":[{}]}}}}}}"#,
         patterns.join(",")
     );
-    for schema in [doubling.as_str(), endless, round, &patterns] {
+    let names: Vec<_> = (0..5000).map(|n| format!(r#""\\w{{{n}}}":{{}}"#)).collect();
+    let names = format!(
+        r#"{{"type":"object","properties":{{"f":{{"patternProperties":{{{}}}}}}}}}"#,
+        names.join(",")
+    );
+    for schema in [doubling.as_str(), endless, round, &patterns, &names] {
         let form = Form::read(schema).unwrap();
         assert_eq!(wrong(&form, r#"{"f":"x"}"#), "");
         assert_eq!(
