@@ -20,7 +20,7 @@ use crate::protocol::client_modern::{self, Request};
 use crate::protocol::message::{self, Kind, Message};
 use crate::protocol::version::{LAST_EVENT_HEADER, SESSION_HEADER};
 use crate::relay::batch::Member;
-use crate::relay::{Answer, Ending, EventPipe, LiveSession, SessionId};
+use crate::relay::{Answer, Ending, EventPipe, LiveSession, SessionId, says_headless};
 
 /// A request, as far as it is understood.
 pub(super) struct Visit<'f> {
@@ -155,7 +155,11 @@ impl Visit<'_> {
     async fn open(&self, message: Message, accept: Accept) -> Result<Response, Error> {
         let relay = self.front.0.relay.clone();
         let (server, principal) = (self.server.clone(), self.identity.principal.clone());
-        let opening = async move { relay.open(&server, &principal, &message, accept).await };
+        let headless = says_headless(&self.headers);
+        let opening = async move {
+            let opened = relay.open(&server, &principal, &message, accept, headless);
+            opened.await
+        };
         let (answer, id) = self.front.0.relay.carry(opening).await?;
         Ok(self.respond(answer, id.as_ref()))
     }

@@ -42,7 +42,7 @@ pub struct Person<'q> {
 }
 
 /// What kind of question it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Elicitation by a form.
     Form,
@@ -53,6 +53,7 @@ pub enum Kind {
     /// Roots.
     Roots,
     /// Something else: policy has no say in it.
+    #[default]
     Other,
 }
 

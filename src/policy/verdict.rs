@@ -121,6 +121,23 @@ impl Refusal {
     }
 }
 
+impl Refusal {
+    /// What the client of a modern server is told, whose questions have no error.
+    pub fn told(&self) -> &'static str {
+        match self.reason {
+            "secrets" => {
+                "the server asked for a secret by a form, which the gateway does not allow"
+            }
+            "url" => "the server sent the person to an address that the gateway does not allow",
+            "schema" => "the server asked with a form that is not as the protocol wants it",
+            "undeclared" => "the server asked something that the client can't be asked",
+            "timeout" => "the person did not answer in time",
+            "policy_denied" => "the gateway does not allow what the server asked",
+            _ => "the server asked more than the gateway allows",
+        }
+    }
+}
+
 impl By {
     /// The word for it.
     pub fn word(&self) -> &'static str {

@@ -1,7 +1,9 @@
 //! What a client declared that it can be asked.
 
+use std::borrow::Cow;
+
 use super::message::Message;
-use super::object::{is_object, members, text};
+use super::object::{edit, is_object, members, text};
 
 /// The interactive capabilities of a client, as its `initialize` declared them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -66,6 +68,34 @@ impl ClientCapabilities {
             sampling_context: object(context),
             roots: object(roots),
         }
+    }
+
+    /// The `capabilities` object of an `initialize` (JSON text) with these in place of those that it has;
+    /// none where they are the same. `modes`: the version tells forms from URLs (from 2025-11-25 on).
+    pub fn in_place_of(self, capabilities: Option<&str>, modes: bool) -> Option<String> {
+        let theirs = Self::read(capabilities);
+        if self == theirs {
+            return None;
+        }
+        let form = if modes { r#"{"form":{}}"# } else { "{}" };
+        let elicitation = match (self.form, self.url && modes) {
+            (true, true) => Some(r#"{"form":{},"url":{}}"#),
+            (true, false) => Some(form),
+            (false, true) => Some(r#"{"url":{}}"#),
+            (false, false) => None,
+        };
+        let mut changes = Vec::new();
+        if (self.form, self.url) != (theirs.form, theirs.url) {
+            changes.push(("elicitation", elicitation));
+        }
+        if !self.sampling {
+            changes.push(("sampling", None));
+        }
+        if !self.roots {
+            changes.push(("roots", None));
+        }
+        let capabilities = capabilities.filter(|raw| is_object(raw)).unwrap_or("{}");
+        edit(capabilities, &changes).ok().map(Cow::into_owned)
     }
 
     /// Whether the client can be asked this. Methods that need no capability, and ones we never
@@ -169,6 +199,43 @@ mod tests {
                 for_url,
                 "{capabilities}"
             );
+        }
+    }
+
+    #[test]
+    fn a_server_sees_what_can_be_answered_and_all_else_as_it_was() {
+        let everything = r#"{"x":1.0,"elicitation":{"form":{"y":2}},"roots":{"listChanged":true},"sampling":{}}"#;
+        let none = ClientCapabilities::default();
+        let form = ClientCapabilities { form: true, ..none };
+        let both = ClientCapabilities { url: true, ..form };
+        let table = [
+            (none, everything, true, Some(r#"{"x":1.0}"#)),
+            (
+                form,
+                everything,
+                true,
+                Some(r#"{"x":1.0,"elicitation":{"form":{"y":2}}}"#),
+            ),
+            (form, "{}", false, Some(r#"{"elicitation":{}}"#)),
+            (form, "{}", true, Some(r#"{"elicitation":{"form":{}}}"#)),
+            (
+                both,
+                r#"{"elicitation":{}}"#,
+                true,
+                Some(r#"{"elicitation":{"form":{},"url":{}}}"#),
+            ),
+            (
+                both,
+                "7",
+                true,
+                Some(r#"{"elicitation":{"form":{},"url":{}}}"#),
+            ),
+            (form, r#"{"elicitation":{}}"#, true, None),
+            (none, "{}", true, None),
+        ];
+        for (declared, capabilities, modes, expected) in table {
+            let seen = declared.in_place_of(Some(capabilities), modes);
+            assert_eq!(seen.as_deref(), expected, "{declared:?} {capabilities}");
         }
     }
 

@@ -184,6 +184,14 @@ impl Session {
             .any(|call| call.token.as_deref().is_some_and(same))
     }
 
+    /// Whether the server was told that it may ask this.
+    ///
+    /// # Errors
+    /// What to tell it if not.
+    pub fn allows(&self, question: &Message) -> Result<(), Undeclared> {
+        self.capabilities.allow(question)
+    }
+
     /// The server asks something, on the stream of `cause` or on its own. The client is asked
     /// under the returned id.
     ///

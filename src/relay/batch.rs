@@ -56,7 +56,7 @@ impl LiveSession {
             let begun = match admission {
                 Ok(admission) => {
                     let sink = Sink::part_of(accept, name);
-                    self.begin(request, sink, admission).await
+                    self.begin(request, sink, None, admission).await
                 }
                 Err(error) => Err(error),
             };

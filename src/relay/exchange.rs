@@ -11,6 +11,7 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{Receiver, channel};
 
+use super::caller::Caller;
 use super::inbound::{self, Inbound, Reading};
 use super::lease::Lease;
 use super::pending::Asker;
@@ -71,15 +72,17 @@ impl LiveSession {
         admission: Admission,
     ) -> Result<Answer, Error> {
         let (sink, answer) = Sink::new(accept);
-        self.begin(request, sink, admission).await?;
+        self.begin(request, sink, None, admission).await?;
         answer.await.unwrap_or(Err(Error::SessionEnded))
     }
 
-    /// Begins an exchange whose answer goes into `sink`.
+    /// Begins an exchange whose answer goes into `sink`. Its questions are for `caller`, or for who holds the
+    /// session.
     pub(super) async fn begin(
         self: &Arc<Self>,
         request: Message,
         sink: Sink,
+        caller: Option<Arc<Caller>>,
         admission: Admission,
     ) -> Result<(), Error> {
         if self.shared.ending.is_cancelled() {
@@ -96,6 +99,9 @@ impl LiveSession {
         let cancelled = Arc::new(Notify::new());
         let (responses, elsewhere) = channel(1);
         let in_flight = InFlight {
+            request: request.clone(),
+            caller,
+            asked: 0,
             cancelled: Arc::clone(&cancelled),
             responses,
         };

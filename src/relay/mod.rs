@@ -18,13 +18,16 @@
 //! - A session is found by its id, its server *and* its principal. Anything else is "unknown".
 //! - One way out: [`teardown`], for DELETE, expiry, a server that forgot, and shutdown.
 
+mod asked;
 mod backoff;
 pub mod batch;
+mod caller;
 mod deliver;
 mod driver;
 mod exchange;
 mod greet;
 mod inbound;
+mod judge;
 mod lease;
 mod local;
 mod modern;
@@ -55,6 +58,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use self::caller::says_headless;
 pub use self::deliver::Item;
 pub use self::pipe::{Event, EventPipe};
 pub use self::probe::{Found, probe};
@@ -62,10 +66,12 @@ pub use self::session::{LiveSession, SessionId};
 pub use self::teardown::Ending;
 use self::tools::Catalogue;
 use crate::auth::Principal;
-use crate::config::{Config, ServerName};
+use crate::config::{Config, Server, ServerName};
 use crate::error::Error;
 use crate::limit::Limiter;
+use crate::policy::Policy;
 use crate::telemetry::audit::Audit;
+use crate::upstream::client::HttpClient;
 use crate::upstream::http::HttpServer;
 
 /// What a client gets for what it posted.
@@ -87,6 +93,8 @@ pub struct Relay(Arc<Shared>);
 pub(crate) struct Shared {
     config: Arc<Config>,
     servers: BTreeMap<ServerName, Arc<HttpServer>>,
+    /// What happens to the questions of each server.
+    policies: BTreeMap<ServerName, Arc<Policy>>,
     sessions: DashMap<SessionId, Arc<LiveSession>>,
     limiter: Limiter,
     audit: Audit,
@@ -129,6 +137,14 @@ impl Relay {
                 Ok((name.clone(), Arc::new(server)))
             })
             .collect::<Result<_, Error>>()?;
+        let tasks = TaskTracker::new();
+        let hooks = HttpClient::new(config.timeouts.connect)
+            .map_err(|error| Error::Capacity(error.to_string().into()))?;
+        let policy = |(name, server): (&ServerName, &Arc<Server>)| {
+            let policy = Policy::new(name.as_str(), &server.questions, &hooks, &tasks);
+            (name.clone(), Arc::new(policy))
+        };
+        let policies = config.servers.iter().map(policy).collect();
         let limiter = Limiter::new(&config);
         let partings = config
             .servers
@@ -138,11 +154,12 @@ impl Relay {
         Ok(Self(Arc::new(Shared {
             config,
             servers,
+            policies,
             sessions: DashMap::new(),
             limiter,
             audit,
             calls: TaskTracker::new(),
-            tasks: TaskTracker::new(),
+            tasks,
             pool: modern::pool::Pool::default(),
             lot: modern::lot::Lot::default(),
             seal: modern::seal::Seal::new()?,
@@ -258,6 +275,15 @@ impl Relay {
 }
 
 impl Shared {
+    /// The policy for the questions of a server.
+    ///
+    /// # Errors
+    /// When there is no such server.
+    fn policy(&self, server: &ServerName) -> Result<&Arc<Policy>, Error> {
+        let policy = self.policies.get(server);
+        policy.ok_or_else(|| Error::UnknownServer(server.to_string()))
+    }
+
     fn all(&self) -> Vec<Arc<LiveSession>> {
         self.sessions
             .iter()

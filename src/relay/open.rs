@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use tokio::sync::mpsc::Receiver;
 
+use super::caller::{Caller, is_headless};
 use super::greet::greet;
 use super::inbound::Inbound;
 use super::lease::{Lease, Modern};
@@ -24,8 +25,8 @@ use crate::config::ServerName;
 use crate::error::Error;
 use crate::protocol::capability::ClientCapabilities;
 use crate::protocol::client_legacy::Accept;
-use crate::protocol::message::{self, Message};
-use crate::protocol::object::{is_object, text};
+use crate::protocol::message::{self, Malformed, Message};
+use crate::protocol::object::{edit, is_object, text};
 use crate::protocol::session::Session;
 use crate::protocol::to_legacy;
 use crate::protocol::version::{LEGACY, V2025_11_25, Version};
@@ -42,7 +43,7 @@ pub(super) struct Established {
 }
 
 impl Relay {
-    /// Opens a session for a client. Its id goes into the header of the answer; when the server
+    /// Opens a session for a client, which may have said that nobody sits there (`headless`). Its id goes into the header of the answer; when the server
     /// refuses, the answer is its error and there is no session.
     ///
     /// # Errors
@@ -53,10 +54,12 @@ impl Relay {
         principal: &Principal,
         request: &Message,
         accept: Accept,
+        headless: bool,
     ) -> Result<(Answer, Option<SessionId>), Error> {
         let shared = &self.0;
+        let headless = headless || is_headless(&shared.config, principal);
         let Established { session, response } = shared
-            .establish(server, principal, request, Face::Legacy)
+            .establish(server, principal, request, Face::Legacy, headless)
             .await?;
         let answer = if accept.json {
             Answer::Json(200, response)
@@ -75,6 +78,7 @@ impl Shared {
         principal: &Principal,
         request: &Message,
         face: Face,
+        headless: bool,
     ) -> Result<Established, Error> {
         if self.ending.is_cancelled() {
             return Err(Error::ShuttingDown);
@@ -85,8 +89,12 @@ impl Shared {
             .map(Arc::clone)
             .ok_or_else(|| Error::UnknownServer(server.to_string()))?;
         // Before the server is asked: what can't be read must not leave a session behind there.
-        let [capabilities] = request.param(["capabilities"])?;
-        let capabilities = ClientCapabilities::read(capabilities);
+        let policy = Arc::clone(self.policy(server)?);
+        let [capabilities, info] = request.param(["capabilities", "clientInfo"])?;
+        let can = ClientCapabilities::read(capabilities);
+        let caller = Caller::new(can, info, headless);
+        let declared = caller.declared(can, &policy);
+        let request = &seen(request, declared)?;
         let began = now();
         let id = SessionId::random()?;
         let principal = if principal.is_anonymous() {
@@ -129,7 +137,7 @@ impl Shared {
             });
         };
         let can = match &lease {
-            Lease::Legacy(_) => capabilities,
+            Lease::Legacy(_) => declared,
             Lease::Modern(modern) => modern.can,
         };
         let opened = Opened {
@@ -138,6 +146,8 @@ impl Shared {
             server: upstream,
             lease,
             version,
+            caller: Arc::new(caller),
+            policy,
             talk: Session::new(can),
             face,
             slot,
@@ -169,6 +179,27 @@ impl Shared {
             response,
         })
     }
+}
+
+/// An `initialize` as the server sees it: with what its questions can get an answer to.
+fn seen(request: &Message, declared: ClientCapabilities) -> Result<Message, Error> {
+    let [version, capabilities] = request.param(["protocolVersion", "capabilities"])?;
+    let version = Version::new(&version.and_then(text).unwrap_or_default());
+    let declared = ClientCapabilities {
+        // Before there was such a thing, nobody answered it.
+        form: declared.form && version.has_elicitation(),
+        url: declared.url && version.has_modes(),
+        ..declared
+    };
+    let Some(seen) = declared.in_place_of(capabilities, version.has_modes()) else {
+        return Ok(request.clone());
+    };
+    let params = request.params().unwrap_or("{}");
+    let params = edit(params, &[("capabilities", Some(&seen))])
+        .map_err(|error| Malformed::NotAMessage(error.to_string()))?;
+    Ok(Message::parse(
+        &request.with_body(request.id().unwrap_or("null"), &params),
+    )?)
 }
 
 /// How a server takes the beginning of a session.

@@ -12,8 +12,10 @@ use tokio::sync::Notify;
 use tokio::sync::mpsc::Sender;
 use tokio::task::AbortHandle;
 
+use super::asked::Asked;
 use super::session::LiveSession;
 use crate::limit::QuestionSlot;
+use crate::policy::{Case, Verdict};
 use crate::protocol::elicitation::{Action as Answered, Summary};
 use crate::protocol::message::{self, Message};
 use crate::protocol::rounds::{Input, Leg};
@@ -22,13 +24,18 @@ use crate::telemetry::audit::{self, Action, Record};
 
 /// What an open question holds beside its entry in the book.
 pub(super) struct Pending {
-    pub(super) asker: Asker,
+    pub(super) asked: Arc<Asked>,
+    /// What policy found out about it.
+    pub(super) case: Case,
+    /// The parameters (JSON text) with which it is asked again.
+    pub(super) again: Option<String>,
     pub(super) summary: Summary,
     pub(super) clock: Option<AbortHandle>,
     /// Told when the question has no stream, and has to wait for one.
     pub(super) held: Arc<Notify>,
     /// Its place among the questions of its person, free again when it ends.
-    pub(super) _slot: QuestionSlot,
+    #[expect(dead_code, reason = "held for its drop")]
+    pub(super) slot: QuestionSlot,
 }
 
 /// Who waits for the answer to a question.
@@ -63,6 +70,11 @@ impl Driver {
 }
 
 impl Pending {
+    /// What policy found out, for whoever asks a hook about it.
+    pub(super) fn take_case(&mut self) -> Case {
+        std::mem::take(&mut self.case)
+    }
+
     /// The question waits for a stream, from now on.
     pub(super) fn hold(&self) {
         self.held.notify_one();
@@ -84,6 +96,23 @@ pub(super) fn lost(server_id: &str, text: &str) -> Bytes {
 pub(super) fn unanswered(server_id: &str, reason: &str, text: &str) -> Bytes {
     let data = serde_json::json!({ "source": "gateway", "reason": reason });
     message::error(Some(server_id), -31007, text, Some(&data))
+}
+
+/// A response with this id (JSON text) that says what policy decided.
+pub(super) fn answer_of(id: &str, verdict: &Verdict) -> Bytes {
+    match (verdict, verdict.result()) {
+        (Verdict::Refuse(refusal), _) => {
+            let data = serde_json::json!({ "source": "gateway", "reason": refusal.reason });
+            message::error(Some(id), refusal.code, &refusal.text, Some(&data))
+        }
+        (_, result) => message::result(id, result.as_deref().unwrap_or("{}")),
+    }
+}
+
+/// A record that tells what the steps of policy said.
+pub(super) fn with_case(record: Record, case: &Case) -> Record {
+    let _: &Case = case;
+    record
 }
 
 /// A record about a question that was asked.

@@ -15,6 +15,7 @@ use tokio::sync::mpsc::{Sender, channel};
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
+use super::caller::Caller;
 use super::deliver::Item;
 use super::lease::Lease;
 use super::modern::listen::Listens;
@@ -27,6 +28,7 @@ use super::{Answer, EventPipe, Shared, now, today};
 use crate::auth::Principal;
 use crate::error::Error;
 use crate::limit::SessionSlot;
+use crate::policy::Policy;
 use crate::protocol::client_legacy::Posted;
 use crate::protocol::client_modern::Level;
 use crate::protocol::event_id::{self, Kind};
@@ -50,6 +52,10 @@ pub struct LiveSession {
     server: Arc<HttpServer>,
     lease: Lease,
     version: Version,
+    /// Whom its questions are for, where the request that causes one doesn't say.
+    pub(super) caller: Arc<Caller>,
+    /// What happens to the questions of its server.
+    pub(super) policy: Arc<Policy>,
     pub(super) shared: Arc<Shared>,
     pub(super) state: Mutex<State>,
     /// Set when the session ends; every task of it stops.
@@ -93,6 +99,12 @@ pub(super) struct State {
 
 /// A call in flight.
 pub(super) struct InFlight {
+    /// What is asked of the server.
+    pub(super) request: Message,
+    /// Whom its questions are for, if that differs from the session's.
+    pub(super) caller: Option<Arc<Caller>>,
+    /// How many questions it caused.
+    pub(super) asked: u32,
     /// Its client has cancelled it.
     pub(super) cancelled: Arc<Notify>,
     /// Its response came on another stream.
@@ -115,6 +127,8 @@ pub(super) struct Opened {
     pub(super) server: Arc<HttpServer>,
     pub(super) lease: Lease,
     pub(super) version: Version,
+    pub(super) caller: Arc<Caller>,
+    pub(super) policy: Arc<Policy>,
     pub(super) talk: Session,
     pub(super) face: Face,
     pub(super) slot: SessionSlot,
@@ -189,6 +203,8 @@ impl LiveSession {
             server: opened.server,
             lease: opened.lease,
             version: opened.version,
+            caller: opened.caller,
+            policy: opened.policy,
             shared,
             state: Mutex::new(state),
             ended: CancellationToken::new(),

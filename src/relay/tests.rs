@@ -101,7 +101,9 @@ impl Rig {
             json: true,
             events: true,
         };
-        let opening = self.relay.open(&self.server, &self.who, &request, accept);
+        let opening = self
+            .relay
+            .open(&self.server, &self.who, &request, accept, false);
         let (_, id) = opening.await.unwrap();
         let id = id.unwrap();
         self.relay

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::sync::broadcast;
 use tokio::sync::mpsc::{Receiver, channel};
 
+use super::super::caller::Caller;
 use super::super::deliver::Item;
 use super::super::now;
 use super::super::session::LiveSession;
@@ -25,6 +26,8 @@ use crate::protocol::tasks::Task;
 /// One time that a call is made.
 pub(super) struct Attempt {
     pub(super) pooled: Pooled,
+    /// Whom its questions are for.
+    caller: Arc<Caller>,
     /// What the server sends for it.
     pub(super) pipe: Receiver<Item>,
     /// The addresses that people are done at, as the session hears of them.
@@ -38,6 +41,7 @@ impl Attempt {
     pub(super) async fn begin(
         pooled: Pooled,
         request: Message,
+        caller: &Arc<Caller>,
         admission: Admission,
         as_task: bool,
     ) -> Result<Self, Error> {
@@ -49,8 +53,9 @@ impl Attempt {
             (admission, None)
         };
         Ok(Self {
-            pipe: send(&pooled.session, request, own).await?,
+            pipe: send(&pooled.session, request, caller, own).await?,
             pooled,
+            caller: Arc::clone(caller),
             visited,
             place,
         })
@@ -59,7 +64,7 @@ impl Attempt {
     /// Sends one more request of the same call.
     pub(super) async fn go_on(&mut self, request: Message) -> Result<(), Error> {
         let own = Admission::of_the_gateway();
-        self.pipe = send(&self.pooled.session, request, own).await?;
+        self.pipe = send(&self.pooled.session, request, &self.caller, own).await?;
         Ok(())
     }
 
@@ -79,6 +84,7 @@ impl Attempt {
         as_task: bool,
     ) -> Result<Self, Error> {
         let session = &self.pooled.session;
+        let capabilities = self.caller.declared(capabilities, &session.policy);
         if !session.is_gone() {
             self.pooled.prepare(level).await;
         }
@@ -89,7 +95,7 @@ impl Attempt {
             self.pooled.clone()
         };
         let admission = session.shared.limiter.admit(&key.server, &key.principal)?;
-        Self::begin(pooled, request, admission, as_task).await
+        Self::begin(pooled, request, &self.caller, admission, as_task).await
     }
 }
 
@@ -97,6 +103,7 @@ impl Attempt {
 async fn send(
     session: &Arc<LiveSession>,
     request: Message,
+    caller: &Arc<Caller>,
     admission: Admission,
 ) -> Result<Receiver<Item>, Error> {
     let (pipe, items) = channel(PIPE);
@@ -105,7 +112,12 @@ async fn send(
         events: true,
     };
     session
-        .begin(request, Sink::shared(both, pipe), admission)
+        .begin(
+            request,
+            Sink::shared(both, pipe),
+            Some(Arc::clone(caller)),
+            admission,
+        )
         .await?;
     Ok(items)
 }

@@ -31,11 +31,13 @@ use self::call::Driver;
 use self::outlet::Outlet;
 use self::pool::{Key, Pooled};
 use self::seal::CallId;
+use super::caller::{Caller, is_headless, says_headless};
 use super::{Answer, Relay, Shared};
 use crate::auth::Principal;
 use crate::config::{Profile, Server, ServerName, SessionScope};
 use crate::error::Error;
 use crate::limit::Admission;
+use crate::policy::Policy;
 use crate::protocol::capability::ClientCapabilities;
 use crate::protocol::client_modern::{self, Rejected, Request};
 use crate::protocol::era::Era;
@@ -93,8 +95,14 @@ impl Relay {
             Some(SessionScope::Lane) => lane(from)?,
             _ => None,
         };
+        let headless = says_headless(from) || is_headless(config, principal);
+        let caller = Caller::new(request.capabilities, request.info, headless);
+        let policy = shared.policy(server)?;
         let visit = Visit {
             lane,
+            declared: caller.declared(request.capabilities, policy),
+            caller: Arc::new(caller),
+            policy,
             shared,
             server,
             principal,
@@ -120,6 +128,11 @@ impl Relay {
 struct Visit<'v> {
     /// The lane that it names, where sessions are kept by lane.
     lane: Option<String>,
+    /// Whom the questions of the request are for.
+    caller: Arc<Caller>,
+    policy: &'v Arc<Policy>,
+    /// What the server sees that it may ask.
+    declared: ClientCapabilities,
     shared: &'v Arc<Shared>,
     server: &'v ServerName,
     principal: &'v Principal,
@@ -136,7 +149,7 @@ impl Visit<'_> {
             server: self.server.clone(),
             principal: self.principal.clone(),
             lane: self.lane.clone(),
-            profile: (!pinned).then_some(self.request.capabilities),
+            profile: (!pinned).then_some(self.declared),
         }
     }
 
@@ -159,7 +172,7 @@ impl Visit<'_> {
 
     async fn session(&self) -> Result<Pooled, Error> {
         self.shared
-            .session_for(&self.key(), self.is_single(), self.request.capabilities)
+            .session_for(&self.key(), self.is_single(), self.declared)
             .await
     }
 
@@ -211,7 +224,7 @@ impl Visit<'_> {
             .prepared(
                 &self.key(),
                 self.is_single(),
-                self.request.capabilities,
+                self.declared,
                 self.request.level,
             )
             .await?;
@@ -226,7 +239,8 @@ impl Visit<'_> {
         if pooled.session.is_gone() {
             return Err(Error::UnknownSession);
         }
-        let attempt = Attempt::begin(pooled, request.clone(), admission, as_task).await?;
+        let attempt = Attempt::begin(pooled, request.clone(), &self.caller, admission, as_task);
+        let attempt = attempt.await?;
         Ok((attempt, request, as_task))
     }
 
@@ -253,7 +267,10 @@ impl Visit<'_> {
 
     fn limits(&self) -> Limits {
         Limits {
-            park: self.shared.config.timeouts.question,
+            park: self
+                .policy
+                .patience()
+                .unwrap_or(self.shared.config.timeouts.question),
             ..Limits::default()
         }
     }

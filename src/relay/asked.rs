@@ -1,0 +1,89 @@
+//! A question that a server asked, with what is known about the call that caused it.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::caller::Caller;
+use super::pending::Asker;
+use super::session::LiveSession;
+use crate::policy;
+use crate::protocol::message::Message;
+use crate::protocol::object::text;
+use crate::protocol::session::LegId;
+
+/// A question, who waits for its answer, and whom it is for.
+#[derive(Debug)]
+pub(super) struct Asked {
+    /// The call on whose stream it came; none when it came on its own.
+    pub(super) cause: Option<LegId>,
+    pub(super) question: Message,
+    pub(super) asker: Asker,
+    pub(super) caller: Arc<Caller>,
+    /// Which of the questions of its call it is, from 1 on.
+    pub(super) number: u32,
+    /// The request that caused it, as far as is known.
+    request: Option<Message>,
+    /// The person, as logs name them.
+    named: String,
+    /// The tool that the request calls.
+    tool: Option<String>,
+}
+
+impl Asked {
+    /// A question of the server of this session. One that came on its own is taken for one of the only call
+    /// in flight, if there is but one.
+    pub(super) fn new(
+        session: &LiveSession,
+        cause: Option<LegId>,
+        question: Message,
+        asker: Asker,
+    ) -> Self {
+        let mut state = session.state();
+        let only = || {
+            let mut legs = state.calls.keys();
+            legs.next().copied().filter(|_| legs.next().is_none())
+        };
+        let leg = cause.or_else(only);
+        let call = leg.and_then(|leg| state.calls.get_mut(&leg));
+        let (request, caller, number) = match call {
+            Some(call) => {
+                call.asked = call.asked.saturating_add(1);
+                (Some(call.request.clone()), call.caller.clone(), call.asked)
+            }
+            None => (None, None, 1),
+        };
+        drop(state);
+        let tool = request
+            .as_ref()
+            .filter(|request| request.method() == "tools/call")
+            .and_then(|request| request.param(["name"]).ok())
+            .and_then(|[name]| name.and_then(text).map(Cow::into_owned));
+        Self {
+            cause,
+            question,
+            asker,
+            caller: caller.unwrap_or_else(|| Arc::clone(&session.caller)),
+            number,
+            request,
+            named: session.principal().to_string(),
+            tool,
+        }
+    }
+
+    /// The question as policy sees it.
+    pub(super) fn view<'a>(&'a self, session: &'a LiveSession) -> policy::Question<'a> {
+        let arguments = self.request.as_ref().and_then(|request| {
+            let [arguments] = request.param(["arguments"]).ok()?;
+            arguments
+        });
+        let principal = (session.principal(), self.named.as_str());
+        policy::Question {
+            server: session.server().name().as_str(),
+            method: self.question.method(),
+            params: self.question.params().unwrap_or("{}"),
+            tool: self.tool.as_deref(),
+            arguments,
+            person: self.caller.person(&self.question, principal, session.tag()),
+        }
+    }
+}

@@ -1,0 +1,382 @@
+//! Walks a question through the policy of its server: on its way to the person, and its answer on the
+//! way back. What [`Policy`](crate::policy::Policy) decides, this carries out.
+//!
+//! # Invariants
+//! - A question is in the book before anything is waited for, so that a withdrawal and the end of the
+//!   session find it. Whoever takes it out owes its answer.
+//! - What a hook takes its time for keeps neither the server's stream nor the client's request waiting.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::sync::Notify;
+
+use super::asked::Asked;
+use super::lease::Lease;
+use super::pending::{
+    Asker, Pending, about, action_of, answer_of, record_of, unanswered, with_case,
+};
+use super::question::NO_CALL;
+use super::session::{Face, LiveSession};
+use super::{Answer, now};
+use crate::error::Error;
+use crate::limit::QuestionSlot;
+use crate::policy::{By, Case, Refusal, Review, Said, Verdict};
+use crate::protocol::capability::Undeclared;
+use crate::protocol::elicitation::{Action as Answered, Summary};
+use crate::protocol::message::{self, Message};
+use crate::protocol::sampling;
+use crate::protocol::server_legacy::Answered as Head;
+use crate::protocol::session::{LegId, Question, QuestionId};
+use crate::telemetry::audit::{Outcome, Record, Slot};
+
+/// The word for an answer that an older server has no way to read.
+const UNSAYABLE: &str = "unsayable_answer";
+
+impl LiveSession {
+    /// Takes a question of the server, which came on the stream of the call `leg`, or on its own. Returns when it
+    /// is on its way to the client, or its answer on the way to who asks, or a hook is asked.
+    pub(super) async fn ask(
+        self: &Arc<Self>,
+        leg: Option<LegId>,
+        question: &Message,
+        waits: Asker,
+    ) {
+        // Where the log is full and requests wait for it, a question waits too, but not for a session
+        // that has ended.
+        let reserving = self.ended.run_until_cancelled(self.shared.audit.reserve());
+        let Some(Ok(slot)) = reserving.await else {
+            let text = "the gateway can't record the question";
+            return self
+                .refuse(question, &waits, -31006, "audit_full", text)
+                .await;
+        };
+        if self.face() == Face::Modern && question.method() == "ping" {
+            // It asks whether the session lives, and that is the gateway's.
+            let id = question.id().unwrap_or("null");
+            return self.tell_unanswered(message::result(id, "{}")).await;
+        }
+        if self.face() == Face::Modern && !self.state().streams.has_route(leg, Face::Modern) {
+            return self
+                .refuse(question, &waits, -32602, "no_call", NO_CALL)
+                .await;
+        }
+        let allowed = self.state().talk.allows(question);
+        if let Err(undeclared) = allowed {
+            self.note_need(leg, undeclared.required);
+            let (code, text) = (undeclared.code, undeclared.message);
+            return self
+                .refuse(question, &waits, code, "undeclared", text)
+                .await;
+        }
+        let asked = Arc::new(Asked::new(self, leg, question.clone(), waits));
+        let (mut case, verdict) = self.policy.check(&asked.view(self));
+        if let Some(verdict) = verdict {
+            return self.decide(&asked, case, verdict).await;
+        }
+        let place = match self.within_limits(&asked) {
+            Ok(place) => place,
+            Err(refusal) => {
+                let verdict = case.settle(By::Limits, Verdict::Refuse(refusal));
+                return self.decide(&asked, case, verdict).await;
+            }
+        };
+        case.note(By::Limits, Said::Pass);
+        if let Some(verdict) = self.policy.rule(&asked.view(self), &mut case) {
+            return self.decide(&asked, case, verdict).await;
+        }
+        let consult = self.policy.has_before(&case);
+        if !consult && let Err(undeclared) = asked.caller.can_be_asked(question) {
+            let verdict = self.absent(&asked, &mut case, undeclared);
+            return self.decide(&asked, case, verdict).await;
+        }
+        let Some(id) = self.book(&asked, case, place) else {
+            let text = "the session of the client has ended";
+            return self
+                .refuse(question, &asked.asker, -31003, "session_lost", text)
+                .await;
+        };
+        if consult {
+            let session = Arc::clone(self);
+            let consulting = async move { session.consult(id, &asked, slot).await };
+            self.shared.tasks.spawn(consulting);
+        } else {
+            self.put_to_person(id, Some(slot)).await;
+        }
+    }
+
+    /// Writes a question into the book; none when the session has ended.
+    fn book(&self, asked: &Arc<Asked>, case: Case, place: QuestionSlot) -> Option<QuestionId> {
+        let mut state = self.state();
+        let id = state.talk.ask(now(), asked.cause, &asked.question).ok()?;
+        let pending = Pending {
+            asked: Arc::clone(asked),
+            case,
+            again: None,
+            summary: Summary::of(&asked.question),
+            clock: None,
+            held: Arc::new(Notify::new()),
+            slot: place,
+        };
+        state.pending.insert(id, pending);
+        Some(id)
+    }
+
+    /// A place for one more question, within the limits of its call, its server and its person.
+    fn within_limits(&self, asked: &Asked) -> Result<QuestionSlot, Refusal> {
+        let most = self.policy.config().limits.per_call;
+        if most.is_some_and(|most| asked.number > most.get()) {
+            return Err(Refusal {
+                code: -31006,
+                reason: "question_per_call",
+                text: "the call has caused as many questions as it may".to_owned(),
+            });
+        }
+        let place = self.shared.limiter.question(self.principal());
+        place.ok_or_else(|| Refusal {
+            code: -31006,
+            reason: "capacity",
+            text: "too many questions wait for this person".to_owned(),
+        })
+    }
+
+    /// Asks the hook before the person, and goes on as it says.
+    async fn consult(self: &Arc<Self>, id: QuestionId, asked: &Arc<Asked>, slot: Slot) {
+        let Some(mut case) = self.state().pending.get_mut(&id).map(Pending::take_case) else {
+            return;
+        };
+        let view = asked.view(self);
+        // When the session ends, its questions have their answers.
+        let hook = self.policy.before(&view, &mut case);
+        let Some(verdict) = self.ended.run_until_cancelled(hook).await else {
+            return;
+        };
+        let verdict = verdict.or_else(|| {
+            let undeclared = asked.caller.can_be_asked(&asked.question).err()?;
+            Some(self.absent(asked, &mut case, undeclared))
+        });
+        let Some(verdict) = verdict else {
+            if let Some(pending) = self.state().pending.get_mut(&id) {
+                pending.case = case;
+            }
+            return self.put_to_person(id, Some(slot)).await;
+        };
+        if self.take(id).is_some() {
+            self.decide(asked, case, verdict).await;
+        }
+    }
+
+    /// What becomes of a question whose client can't be asked.
+    fn absent(&self, asked: &Asked, case: &mut Case, undeclared: Undeclared) -> Verdict {
+        let refusal = Refusal {
+            code: undeclared.code,
+            reason: "undeclared",
+            text: undeclared.message.to_owned(),
+        };
+        let verdict = self.policy.absent(case, refusal);
+        if let Verdict::Refuse(_) = &verdict {
+            self.note_need(asked.cause, undeclared.required);
+        }
+        verdict
+    }
+
+    /// Answers a question that needs no person, and puts that on record.
+    async fn decide(self: &Arc<Self>, asked: &Asked, case: Case, verdict: Verdict) {
+        self.reply(asked, &verdict).await;
+        let question = &asked.question;
+        let record = self
+            .about(Record::question_answered)
+            .question(record_of(question, &Summary::of(question)));
+        let record = match &verdict {
+            Verdict::Refuse(refusal) => record
+                .outcome(Outcome::Refused)
+                .reason(refusal.reason)
+                .code(i64::from(refusal.code)),
+            other => record.outcome(Outcome::Ok).action(action_of_verdict(other)),
+        };
+        self.shared.audit.write(with_case(record, &case)).await;
+    }
+
+    /// Takes an answer of the client to whoever waits for it, if it fits.
+    ///
+    /// # Errors
+    /// When the server no longer knows the session.
+    pub async fn answer(self: &Arc<Self>, answer: &Message) -> Result<Answer, Error> {
+        let taken = {
+            let mut state = self.state();
+            let taken = answer.id().and_then(|id| state.talk.answer(now(), id));
+            taken.and_then(|(id, question)| Some((question, state.pending.remove(&id)?)))
+        };
+        let Some((question, mut pending)) = taken else {
+            // Late, twice, or never asked: the answer goes nowhere, and the client needs no error.
+            let record = self
+                .about(Record::answer_ignored)
+                .reason("no_such_question");
+            self.shared.audit.note(Some(self.principal()), record);
+            return Ok(Answer::Accepted);
+        };
+        pending.stop_clock();
+        let Some(result) = answer.result() else {
+            pending.case.note(By::Person, Said::Refuse);
+            return self.give(&question, &pending, answer).await;
+        };
+        let params = pending.asked.question.params().unwrap_or("{}");
+        let good = match self.policy.review(&mut pending.case, params, result) {
+            Review::Good(Cow::Borrowed(_)) => answer.clone(),
+            Review::Good(Cow::Owned(result)) => {
+                Message::parse(&answer.with_body(answer.id().unwrap_or("null"), &result))?
+            }
+            Review::Again(params) => {
+                pending.again = Some(params);
+                // Beside this: it may have to wait for the one who answers here to read on.
+                let session = Arc::clone(self);
+                let asking = async move { session.ask_again(question, pending).await };
+                self.shared.tasks.spawn(asking);
+                return Ok(Answer::Accepted);
+            }
+            Review::Bad => {
+                Message::parse(&answer_of(answer.id().unwrap_or("null"), &Verdict::Cancel))?
+            }
+        };
+        if self.policy.has_after(&pending.case) {
+            let session = Arc::clone(self);
+            let consulting = async move { session.consult_after(&question, pending, good).await };
+            self.shared.tasks.spawn(consulting);
+            return Ok(Answer::Accepted);
+        }
+        self.give(&question, &pending, &good).await
+    }
+
+    /// Asks the hook after the person, and gives the server what that says.
+    async fn consult_after(
+        self: &Arc<Self>,
+        question: &Question,
+        pending: Pending,
+        answer: Message,
+    ) {
+        let mut pending = pending;
+        let asked = Arc::clone(&pending.asked);
+        let result = answer.result().unwrap_or("{}");
+        let view = asked.view(self);
+        let verdict = self.policy.after(&view, &mut pending.case, result).await;
+        let changed = verdict.map(|verdict| answer_of(answer.id().unwrap_or("null"), &verdict));
+        let answer = changed
+            .and_then(|it| Message::parse(&it).ok())
+            .unwrap_or(answer);
+        // The loss of the session shows itself to whoever asks next.
+        let _gone = self.give(question, &pending, &answer).await;
+    }
+
+    /// Asks once more, under an id of its own: that of the answer is used up.
+    async fn ask_again(self: &Arc<Self>, question: Question, pending: Pending) {
+        let asked = Arc::clone(&pending.asked);
+        let booked = {
+            let mut state = self.state();
+            let booked = state.talk.ask(now(), question.cause, &asked.question);
+            match booked {
+                Ok(id) => {
+                    let held = Arc::new(Notify::new());
+                    let pending = Pending {
+                        held,
+                        clock: None,
+                        ..pending
+                    };
+                    state.pending.insert(id, pending);
+                    Ok(id)
+                }
+                Err(_) => Err(pending),
+            }
+        };
+        match booked {
+            Ok(id) => self.put_to_person(id, None).await,
+            Err(pending) => {
+                let id = &*question.server_id;
+                if let Ok(answer) = Message::parse(&answer_of(id, &Verdict::Cancel)) {
+                    let _gone = self.give(&question, &pending, &answer).await;
+                }
+            }
+        }
+    }
+
+    /// Gives an answer to whoever waits for it, and puts that on record.
+    async fn give(
+        self: &Arc<Self>,
+        question: &Question,
+        pending: &Pending,
+        answer: &Message,
+    ) -> Result<Answer, Error> {
+        let action = Answered::of(&question.method, answer);
+        let (sent, outcome) = self.as_the_server_takes_it(question, answer);
+        let mut record = about(self, Record::question_answered, question, pending)
+            .outcome(outcome)
+            .waited(now().saturating_duration_since(question.asked));
+        if outcome == Outcome::Refused {
+            record = record.reason(UNSAYABLE);
+        }
+        if let Some(action) = action_of(action) {
+            record = record.action(action);
+        }
+        // Before it is sent: the outcome of the call, which follows it, has a record too.
+        self.shared
+            .audit
+            .write(with_case(record, &pending.case))
+            .await;
+        let wire = match (&pending.asked.asker, self.lease()) {
+            (Asker::Driver(driver), _) => {
+                driver.pass(answer).await;
+                return Ok(Answer::Accepted);
+            }
+            (Asker::Server, Lease::Modern(_)) => return Ok(Answer::Accepted),
+            (Asker::Server, Lease::Legacy(wire)) => wire,
+        };
+        let sent = self.post_patiently(wire, sent).await;
+        let lost = match &sent {
+            Ok(reply) if reply.status.is_success() => None,
+            Ok(reply) if reply.what == Head::SessionGone => Some("forgotten_by_server"),
+            Ok(_) => Some("refused_by_server"),
+            Err(_) => Some("server_unreachable"),
+        };
+        if let Some(reason) = lost {
+            tracing::warn!(server = %self.server().name(), session = self.tag(), reason, "an answer did not reach its server");
+            let record = about(self, Record::answer_lost, question, pending)
+                .outcome(Outcome::Lost)
+                .reason(reason);
+            self.shared.audit.write(record).await;
+        }
+        match sent {
+            Ok(reply) => self.check_gone(&reply).map(|()| Answer::Accepted),
+            Err(_) => Ok(Answer::Accepted),
+        }
+    }
+
+    /// An answer under the server's own id, and what the record says of it. What an older server has no
+    /// way to read is told to it as an error.
+    fn as_the_server_takes_it(&self, question: &Question, answer: &Message) -> (Bytes, Outcome) {
+        let id = &*question.server_id;
+        let said = match (answer.result(), self.lease()) {
+            (Some(result), Lease::Legacy(_)) if &*question.method == "sampling/createMessage" => {
+                sampling::for_server(self.version(), result)
+            }
+            _ => return (answer.with_id(id), Outcome::Ok),
+        };
+        match said {
+            Ok(Cow::Borrowed(_)) => (answer.with_id(id), Outcome::Ok),
+            Ok(Cow::Owned(changed)) => (answer.with_body(id, &changed), Outcome::Ok),
+            Err(unsayable) => {
+                let text = unsayable.to_string();
+                (unanswered(id, UNSAYABLE, &text), Outcome::Refused)
+            }
+        }
+    }
+}
+
+fn action_of_verdict(verdict: &Verdict) -> crate::telemetry::audit::Action {
+    use crate::telemetry::audit::Action;
+    match verdict {
+        Verdict::Accept(_) => Action::Accept,
+        Verdict::Decline => Action::Decline,
+        Verdict::Cancel => Action::Cancel,
+        Verdict::Refuse(_) => Action::Error,
+    }
+}
