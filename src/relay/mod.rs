@@ -128,6 +128,7 @@ impl Relay {
             })
             .collect::<Result<_, Error>>()?;
         let limiter = Limiter::new(&config);
+        let lot = modern::lot::Lot::new(config.limits.per_principal.questions);
         let partings = config
             .servers
             .keys()
@@ -142,7 +143,7 @@ impl Relay {
             calls: TaskTracker::new(),
             tasks: TaskTracker::new(),
             pool: modern::pool::Pool::default(),
-            lot: modern::lot::Lot::default(),
+            lot,
             seal: modern::seal::Seal::new()?,
             partings,
             ending: CancellationToken::new(),

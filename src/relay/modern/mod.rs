@@ -9,14 +9,17 @@ mod attempt;
 pub(super) mod call;
 mod cursor;
 mod discover;
+mod kept;
 pub(super) mod listen;
 pub(super) mod lot;
 mod outlet;
+mod parks;
 mod pass;
 pub(super) mod pool;
 mod retry;
 pub(super) mod seal;
 pub(super) mod tasks;
+mod telling;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -195,6 +198,8 @@ impl Visit<'_> {
             outlet: Some(outlet),
             single: self.is_single(),
             task: as_task.then(Task::default),
+            parking: None,
+            answering: None,
         };
         self.shared.lot.open(id, retries);
         self.shared.calls.spawn(driver.run());

@@ -7,12 +7,13 @@ use super::Visit;
 use super::call::Return;
 use super::lot::{consumed, expired};
 use super::outlet::Outlet;
-use super::seal::bound_to;
+use super::seal::{State, bound_to, exactly};
 use crate::error::Error;
 use crate::protocol::client_modern::{Rejected, can_ask};
 use crate::protocol::object::{all_members, is_object, text};
+use crate::telemetry::audit::Record;
 
-use super::super::{Answer, today};
+use super::super::{Answer, now, today};
 
 impl Visit<'_> {
     /// Continues the call that the request's state names.
@@ -41,6 +42,25 @@ impl Visit<'_> {
         if state.is_expired(today()) {
             return Err(expired().into());
         }
+        let exactly = exactly(self.message.bytes());
+        match self.go_on(&state, exactly).await {
+            Err(Error::Modern(rejected)) if rejected == consumed() => {
+                let given = self.shared.lot.given(now(), state.call, exactly);
+                let given = given.ok_or(rejected)?;
+                // Its answers, if it has any, were given with the first of the two.
+                let record = Record::answer_ignored(today())
+                    .principal(self.principal)
+                    .server(self.server)
+                    .reason("outcome_given_again");
+                self.shared.audit.note(Some(self.principal), record);
+                Ok(Answer::Json(given.status, given.body))
+            }
+            other => other,
+        }
+    }
+
+    /// Continues the call that this state names. `exactly` is what the request is to the last byte.
+    async fn go_on(&self, state: &State, exactly: [u8; 32]) -> Result<Answer, Error> {
         let retries = self.shared.lot.find(state.call)?;
         if state.request != self.fingerprint() {
             return Err(Rejected::State(
@@ -58,6 +78,7 @@ impl Visit<'_> {
         let (taken, verdict) = oneshot::channel();
         let back = Return {
             round: state.round,
+            exactly,
             capabilities: self.request.capabilities,
             answers: self.answers()?,
             outlet,
