@@ -3,7 +3,7 @@
 //! A modern client holds no session and can't be asked in the middle of a request; a legacy server knows
 //! nothing else. So the gateway holds the session ([`pool`]), keeps the server's request in flight while
 //! the client is away ([`call`], [`lot`]), and gives the client a sealed state to come back with
-//! ([`seal`]).
+//! ([`seal`]). A tool that the server runs as a task only is driven as one ([`tasks`]).
 
 mod attempt;
 pub(super) mod call;

@@ -21,6 +21,7 @@ impl Visit<'_> {
         if !can_ask(self.message.method()) {
             return Err(Rejected::Answer("this method can't ask for input".to_owned()).into());
         }
+        self.shared.limiter.pass(self.server, self.principal)?;
         let Some(state) = self.request.state else {
             // The gateway always gives one. Taken for a fresh call, the request would run twice.
             return Err(Rejected::State(
@@ -69,7 +70,6 @@ impl Visit<'_> {
             )
             .into());
         }
-        self.shared.limiter.pass(self.server, self.principal)?;
         let (outlet, answer) = Outlet::new(
             self.message.id().unwrap_or("null"),
             self.request.token,

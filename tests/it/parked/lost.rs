@@ -5,7 +5,9 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
 use super::{answers_to, parked};
-use crate::support::{Ask, Gateway, Round, accepted, json, modern, two_people, within};
+use crate::support::{
+    Ask, Gateway, Modern, Round, Server, Setup, accepted, json, modern, two_people, within,
+};
 
 /// Sends a request on a connection that is closed when the whole answer has arrived at the machine of
 /// the client, which never read it. Gives what it would have read.
@@ -135,6 +137,25 @@ async fn f3_an_outcome_that_had_waited_is_given_again() {
     let first = retry.send().await.next().await;
     assert!(json::parse(&first)["error"].is_object(), "{first}");
     assert_eq!(retry.send().await.next().await, first);
+}
+
+/// F52: to be given an outcome again counts as coming back does.
+#[tokio::test]
+async fn f52_an_outcome_that_is_asked_for_too_often() {
+    let server = Server::start().await;
+    let limits = "{ limits: { requests: 3/h, burst: 3 } }";
+    let setup = Setup::new().server_with("alpha", &server, limits);
+    let gateway = setup.start().await;
+    let call = parked(&server, &Modern::new(&gateway, "alpha")).await;
+    let retry = call
+        .ask
+        .retry("2", &call.round, &call.round.all(&accepted("Mira")));
+    let going = retry.start();
+    server.answer_to("7").await;
+    call.stream.result(&json::text_result("done")).await;
+    assert_eq!(json::text_of(&going.await.unwrap().next().await), "done");
+    assert_eq!(json::text_of(&retry.send().await.next().await), "done");
+    assert_eq!(retry.refused().await.1, -31004);
 }
 
 /// F55: a server answers one request twice. The first counts, wherever the second comes and whenever.
