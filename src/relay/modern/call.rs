@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::protocol::capability::ClientCapabilities;
 use crate::protocol::client_modern::Rejected;
 use crate::protocol::message::{self, Message};
-use crate::protocol::object::members;
+use crate::protocol::object::{members, text};
 use crate::protocol::parked::{Call, Input, Output, Retry, State};
 use crate::protocol::session::QuestionId;
 use crate::protocol::tasks::Task;
@@ -160,7 +160,7 @@ impl Driver {
         let Ok(response) = Message::parse(response) else {
             return self.fail(&Error::Misbehaved("sent no message".into()));
         };
-        if std::mem::take(&mut self.fresh) && is_forgotten(&response) {
+        if std::mem::take(&mut self.fresh) && is_own(&response, "-31003", "forgotten_by_server") {
             // The server forgot the session before it took the call: it goes to a new one, once.
             return match self.attempt_again().await {
                 Ok(outputs) => outputs,
@@ -296,18 +296,20 @@ impl Driver {
     }
 }
 
-/// Whether a response is the gateway's own, and says that the server forgot the session.
-fn is_forgotten(response: &Message) -> bool {
+/// Whether a response is the gateway's own, an error of this code for this reason.
+pub(super) fn is_own(response: &Message, code: &str, reason: &str) -> bool {
     let data = response
         .error()
         .and_then(|error| members(error, ["code", "data"]).ok());
-    let Some([Some("-31003"), Some(data)]) = data else {
+    let Some([Some(own), Some(data)]) = data else {
         return false;
     };
-    matches!(
-        members(data, ["source", "reason"]),
-        Ok([Some(r#""gateway""#), Some(r#""forgotten_by_server""#)])
-    )
+    let Ok([Some(source), Some(why)]) = members(data, ["source", "reason"]) else {
+        return false;
+    };
+    own == code
+        && text(source).as_deref() == Some("gateway")
+        && text(why).as_deref() == Some(reason)
 }
 
 pub(super) async fn gone(outlet: &mut Option<Outlet>) {
