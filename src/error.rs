@@ -126,7 +126,9 @@ pub enum Error {
     #[error("the server is limiting requests")]
     ServerLimited(Duration),
     /// The server does not accept the gateway's credentials.
-    #[error("the server does not accept the gateway's credentials")]
+    #[error(
+        "the server does not accept the gateway's credentials; whoever runs the gateway can renew them"
+    )]
     Credentials,
     /// The session ended while the request was in flight.
     #[error("the session ended while the request was in flight")]
@@ -201,10 +203,11 @@ impl Error {
         match self {
             Self::Malformed(Malformed::NotJson(_)) | Self::Incomplete => -32700,
             Self::ServerOnly(_) => -32601,
-            Self::Unreachable | Self::Credentials | Self::NoVersion => -31001,
+            Self::Unreachable | Self::NoVersion => -31001,
             Self::Slow(_) => -31002,
             Self::SessionEnded | Self::Forgotten => -31003,
             Self::Limited { .. } | Self::Crowded { .. } | Self::ServerLimited(_) => -31004,
+            Self::Credentials => -31005,
             Self::Interaction(_) | Self::Declined => -31007,
             Self::Capacity(_) | Self::Sessions { .. } | Self::ShuttingDown | Self::AuditFull => {
                 -31006

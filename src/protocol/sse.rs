@@ -106,6 +106,9 @@ impl Decoder {
             };
         };
         let end = self.searched + end;
+        if end > self.limit {
+            return Err(TooLarge(self.limit));
+        }
         self.started = true;
         self.searched = 0;
         let mut line = self.buffer.split_to(end + 1);
@@ -300,6 +303,19 @@ mod tests {
             decoder.push(b"data: 1234567\n");
         }
         assert_eq!(decoder.next_event(), Err(TooLarge(100)));
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_refused_however_it_arrives() {
+        let long = format!("data: {}\n\n", "x".repeat(100));
+        let mut whole = Decoder::new(100);
+        whole.push(long.as_bytes());
+        assert_eq!(whole.next_event(), Err(TooLarge(100)));
+        let mut pieces = Decoder::new(100);
+        for piece in long.as_bytes().chunks(7) {
+            pieces.push(piece);
+        }
+        assert_eq!(pieces.next_event(), Err(TooLarge(100)));
     }
 
     #[test]

@@ -6,6 +6,8 @@
 //! - A task's id stays on the server's side: what goes to a client doesn't name it.
 //! - The outcome is that of the second request, whatever it is; a server that answers the call at once
 //!   is taken at its word.
+//! - A task goes on when the connection breaks on which its outcome was to come: then it is asked for
+//!   again, a few times. The call never is.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -34,9 +36,17 @@ pub enum Task {
     /// It was sent, and is to be answered with a task.
     #[default]
     Asked,
-    /// The server runs the task with this id.
-    Running(String),
+    /// The server runs the task.
+    Running {
+        /// Its id.
+        id: String,
+        /// How often the connection broke on which its outcome was to come.
+        lost: u32,
+    },
 }
+
+/// How often the outcome of a task is asked for again.
+const AGAIN: u32 = 3;
 
 /// What a response of the server means.
 #[derive(Clone, Debug, PartialEq)]
@@ -103,17 +113,22 @@ pub fn unrelated(object: &str) -> Option<String> {
 }
 
 impl Task {
-    /// Takes a response of the server: to the call first, then to the request for the outcome.
-    pub fn take(&mut self, response: Message) -> Step {
+    /// Takes a response: to the call first, then to the request for the outcome. `broken` says that it
+    /// is the gateway's own, since the connection broke before the server's was there.
+    pub fn take(&mut self, response: Message, broken: bool) -> Step {
         match self {
             Self::Asked => match response.result().and_then(created) {
                 Some(id) => {
-                    *self = Self::Running(id);
+                    *self = Self::Running { id, lost: 0 };
                     Step::Wait
                 }
                 None => Step::Outcome(response),
             },
-            Self::Running(_) => Step::Outcome(anonymous(response)),
+            Self::Running { lost, .. } if broken && *lost < AGAIN => {
+                *lost += 1;
+                Step::Wait
+            }
+            Self::Running { .. } => Step::Outcome(anonymous(response)),
         }
     }
 
@@ -121,7 +136,7 @@ impl Task {
     pub fn id(&self) -> Option<&str> {
         match self {
             Self::Asked => None,
-            Self::Running(id) => Some(id),
+            Self::Running { id, .. } => Some(id),
         }
     }
 
@@ -171,6 +186,11 @@ mod tests {
 
     fn response(result: &str) -> Message {
         Message::parse(&message::result("1", result)).unwrap()
+    }
+
+    fn running(id: &str) -> Task {
+        let (id, lost) = (id.to_owned(), 0);
+        Task::Running { id, lost }
     }
 
     #[test]
@@ -235,14 +255,14 @@ mod tests {
         let mut task = Task::default();
         assert_eq!((task.id(), task.params()), (None, None));
         let created = response(r#"{"task":{"taskId":"t\"1","status":"working","ttl":null}}"#);
-        assert_eq!(task.take(created), Step::Wait);
+        assert_eq!(task.take(created, false), Step::Wait);
         assert_eq!(task.id(), Some("t\"1"));
         assert_eq!(task.params().unwrap(), r#"{"taskId":"t\"1"}"#);
         let result = format!(
             r#"{{"content":[],"n":1.0,"_meta":{{"{RELATED}":{{"taskId":"t\"1"}},"v":1}}}}"#
         );
         assert_eq!(
-            task.take(response(&result)),
+            task.take(response(&result), false),
             Step::Outcome(response(r#"{"content":[],"n":1.0,"_meta":{"v":1}}"#))
         );
     }
@@ -259,14 +279,30 @@ mod tests {
             error.clone(),
         ] {
             let mut task = Task::default();
-            assert_eq!(task.take(outcome.clone()), Step::Outcome(outcome));
+            assert_eq!(task.take(outcome.clone(), false), Step::Outcome(outcome));
             assert_eq!(task, Task::Asked);
         }
-        let mut task = Task::Running("t".into());
-        assert_eq!(task.take(error.clone()), Step::Outcome(error));
+        let mut task = running("t");
+        assert_eq!(task.take(error.clone(), false), Step::Outcome(error));
         // Not even a task that says it made another is followed further.
         let other = response(r#"{"task":{"taskId":"u"}}"#);
-        assert_eq!(task.take(other.clone()), Step::Outcome(other));
+        assert_eq!(task.take(other.clone(), false), Step::Outcome(other));
+    }
+
+    #[test]
+    fn an_outcome_whose_connection_broke_is_asked_for_again_and_the_call_is_not() {
+        let broken = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"broken"}}"#;
+        let broken = Message::parse(&broken.as_bytes().into()).unwrap();
+        let mut call = Task::default();
+        assert_eq!(
+            call.take(broken.clone(), true),
+            Step::Outcome(broken.clone())
+        );
+        let mut task = running("t");
+        for _ in 0..AGAIN {
+            assert_eq!(task.take(broken.clone(), true), Step::Wait);
+        }
+        assert_eq!(task.take(broken.clone(), true), Step::Outcome(broken));
     }
 
     #[test]
@@ -277,7 +313,7 @@ mod tests {
         for other in ["{}", r#"{"_meta":{}}"#, r#"{"_meta":{"taskId":"t"}}"#, "7"] {
             assert_eq!((related(other), unrelated(other)), (None, None), "{other}");
         }
-        let task = Task::Running("t".into());
+        let task = running("t");
         let named = format!(r#""_meta":{{"{RELATED}":{{"taskId":"t"}}}}"#);
         assert_eq!(
             task.answer(r#"{"action":"accept"}"#).unwrap(),

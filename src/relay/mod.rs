@@ -146,6 +146,7 @@ impl Relay {
         };
         let policies = config.servers.iter().map(policy).collect();
         let limiter = Limiter::new(&config);
+        let lot = modern::lot::Lot::new(config.limits.per_principal.questions);
         let partings = config
             .servers
             .keys()
@@ -161,7 +162,7 @@ impl Relay {
             calls: TaskTracker::new(),
             tasks,
             pool: modern::pool::Pool::default(),
-            lot: modern::lot::Lot::default(),
+            lot,
             seal: modern::seal::Seal::new()?,
             partings,
             ending: CancellationToken::new(),

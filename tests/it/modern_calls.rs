@@ -3,7 +3,8 @@
 
 use serde_json::{Value, json as value};
 
-use crate::support::{Modern, NOTHING, Server, Setup, json, modern};
+use crate::support::server::response;
+use crate::support::{Modern, NOTHING, Reply, Server, Setup, json, modern};
 
 /// Everything that a server can declare.
 const ALL: &str = r#"{"tools":{"listChanged":true},"prompts":{},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{},"tasks":{"list":{}},"vendor":{"n":1.0}}"#;
@@ -382,7 +383,7 @@ async fn failures_of_the_server() {
     for (status, content_type, body, code) in [
         (500, "text/html", "<p>canary</p>", -32603),
         (502, "application/json", "{}", -32603),
-        (401, "text/plain", "canary", -31001),
+        (401, "text/plain", "canary", -31005),
         (429, "text/plain", "canary", -31004),
         (200, "application/json", "[1", -32603),
     ] {
@@ -408,6 +409,42 @@ async fn failures_of_the_server() {
         5,
         "nothing is tried twice"
     );
+}
+
+/// F31: the server wants other credentials than the gateway has. The client can't give them, so it is
+/// told whose they are and what is wrong, and sees nothing of the server's challenge.
+#[tokio::test]
+async fn f31_the_server_does_not_take_the_gateways_credentials() {
+    let (server, _gateway, client) = modern().await;
+    let going = client.call("1", "order", "{}").start();
+    let mut challenge = response(401, "text/plain", "canary".to_owned());
+    let header = "Bearer realm=\"canary\"".parse().unwrap();
+    challenge.headers_mut().insert("www-authenticate", header);
+    server.called("order").await.respond_with(challenge);
+    explains_credentials(going.await.unwrap()).await;
+    server.change(|habits| habits.always = Some((401, "text/plain", "canary")));
+    for ask in [
+        client.request("1", "tools/list", "{}"),
+        // In a session that is not there yet.
+        client.declaring(NOTHING).call("1", "order", "{}"),
+    ] {
+        explains_credentials(ask.send().await).await;
+    }
+    server.change(|habits| habits.always = None);
+    client.works().await;
+}
+
+async fn explains_credentials(mut reply: Reply) {
+    let text = reply.next().await;
+    let error = &json::parse(&text)["error"];
+    assert_eq!(reply.status, 200, "{text}");
+    assert_eq!(error["code"], -31005, "{text}");
+    assert_eq!(error["data"]["reason"], "upstream_credentials");
+    assert_eq!(error["data"]["upstream"], "alpha");
+    let hint = error["message"].as_str().unwrap();
+    assert!(hint.contains("whoever runs the gateway"), "{hint}");
+    assert!(!text.contains("canary"), "{text}");
+    assert_eq!(reply.header("www-authenticate"), "");
 }
 
 /// Nobody is there.

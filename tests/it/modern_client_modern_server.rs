@@ -169,7 +169,7 @@ async fn errors_of_the_era_pass_with_their_status() {
 #[tokio::test]
 async fn f44_trouble_with_the_server_is_the_gateways() {
     let (server, _gateway, client) = pair().await;
-    for (status, code, expected) in [(400, -32022, -31001), (401, 0, -31001), (429, 0, -31004)] {
+    for (status, code, expected) in [(400, -32022, -31001), (401, 0, -31005), (429, 0, -31004)] {
         let answer = call(&client, "1", "any");
         let held = server.called("any").await;
         let error = json::error(&held.id(), code, "secret words");

@@ -217,6 +217,36 @@ async fn a_task_that_fails() {
     assert!(server.seen_method("tasks/cancel").is_empty());
 }
 
+/// The connection breaks on which the outcome was to come: it is asked for again, and the call is not
+/// made again. A server with which that happens all the time is told that nobody waits any more.
+#[tokio::test]
+async fn a_task_whose_connection_breaks() {
+    let (server, _gateway, client) = tasked("").await;
+    let going = client.call("1", "long", "{}").start();
+    lists(&server, "long").await;
+    let (_, waiting) = creates(&server, "t-1").await;
+    waiting.stream().abort().await;
+    let again = server.asked("tasks/result").await;
+    assert_eq!(
+        again.seen.raw(&["params", "taskId"]).as_deref(),
+        Some("\"t-1\"")
+    );
+    again.result(&json::text_result("done"));
+    assert_eq!(json::text_of(&going.await.unwrap().next().await), "done");
+
+    let going = client.call("1", "long", "{}").start();
+    let (_, mut waiting) = creates(&server, "t-2").await;
+    for _ in 0..3 {
+        waiting.stream().abort().await;
+        waiting = server.asked("tasks/result").await;
+    }
+    waiting.stream().abort().await;
+    server.asked("tasks/cancel").await.result(&task("t-2"));
+    let message = going.await.unwrap().json().await;
+    assert_eq!(message["error"]["code"], -32603, "{message}");
+    assert_eq!(server.seen_method("tools/call").len(), 2);
+}
+
 /// The client leaves: the task is cancelled as a task, and then its question is answered.
 #[tokio::test]
 async fn a_client_that_leaves_cancels_the_task() {

@@ -10,30 +10,30 @@ use tokio::sync::mpsc::Receiver;
 use tokio::sync::oneshot;
 
 use super::super::deliver::Item;
+use super::super::now;
 use super::super::question::Settlement;
-use super::super::{now, today};
 use super::attempt::Attempt;
-use super::cursor;
 use super::lot::Over;
 use super::outlet::Outlet;
-use super::pool::{Key, Pooled};
-use super::seal::{self, CallId};
+use super::parks::Parking;
+use super::pool::Key;
+use super::seal::CallId;
+use super::telling::{address, question};
 use crate::error::Error;
 use crate::protocol::capability::ClientCapabilities;
-use crate::protocol::client_modern::{Level, Rejected};
-use crate::protocol::convert;
-use crate::protocol::message::{self, Kind, Malformed, Message};
-use crate::protocol::modern::meta_of_server;
-use crate::protocol::object::{edit, members, text};
-use crate::protocol::parked::{Asked, Call, Input, Output, Retry, State};
-use crate::protocol::replay::Visit;
+use crate::protocol::client_modern::Rejected;
+use crate::protocol::message::{self, Message};
+use crate::protocol::object::{members, text};
+use crate::protocol::parked::{Call, Input, Output, Retry, State};
 use crate::protocol::session::QuestionId;
-use crate::protocol::tasks::{self, Task};
+use crate::protocol::tasks::Task;
 
 /// A request of the client that continues the call.
 #[derive(Debug)]
 pub(super) struct Return {
     pub(super) round: u32,
+    /// What the request is to the last byte.
+    pub(super) exactly: [u8; 32],
     pub(super) capabilities: ClientCapabilities,
     /// The answers by key (JSON text).
     pub(super) answers: Vec<(String, String)>,
@@ -67,6 +67,10 @@ pub(super) struct Driver {
     pub(super) single: bool,
     /// Where the server runs the call as a task.
     pub(super) task: Option<Task>,
+    /// The place of a client that is away.
+    pub(super) parking: Option<Parking>,
+    /// The retry that is attached, to the last byte; none as long as the first request is.
+    pub(super) answering: Option<[u8; 32]>,
 }
 
 impl Driver {
@@ -92,6 +96,8 @@ impl Driver {
                 () = tokio::time::sleep_until(due.unwrap_or_else(far)), if due.is_some() => {
                     self.call.handle_timeout(now())
                 }
+                // Another call of the same principal went away, and there are enough.
+                () = lost(self.parking.as_ref()) => self.call.handle(now(), Input::End),
                 // Nobody can come back to a gateway that ends.
                 () = shared.ending.cancelled(), if away => self.call.handle(now(), Input::End),
                 () = tokio::time::sleep(keep_alive), if self.is_silent() => {
@@ -137,7 +143,7 @@ impl Driver {
     }
 
     /// Tells the session, for questions of which it does not know whose they are.
-    fn mark_away(&self, away: bool) {
+    pub(super) fn mark_away(&self, away: bool) {
         let mut state = self.attempt.pooled.session.state();
         if let Some(leg) = state.talk.leg(&self.inner) {
             state.streams.set_away(leg, away);
@@ -154,7 +160,7 @@ impl Driver {
         let Ok(response) = Message::parse(response) else {
             return self.fail(&Error::Misbehaved("sent no message".into()));
         };
-        if std::mem::take(&mut self.fresh) && is_forgotten(&response) {
+        if std::mem::take(&mut self.fresh) && is_own(&response, "-31003", "forgotten_by_server") {
             // The server forgot the session before it took the call: it goes to a new one, once.
             return match self.attempt_again().await {
                 Ok(outputs) => outputs,
@@ -205,6 +211,7 @@ impl Driver {
     fn take_back(&mut self, back: Return) -> Vec<Output> {
         let Return {
             round,
+            exactly,
             capabilities,
             answers,
             outlet,
@@ -224,6 +231,8 @@ impl Driver {
         ) {
             Ok(outputs) => {
                 self.outlet = Some(outlet);
+                self.parking = None;
+                self.answering = Some(exactly);
                 self.mark_away(false);
                 let _gone = taken.send(Ok(()));
                 outputs
@@ -241,12 +250,12 @@ impl Driver {
             match output {
                 Output::Forward(notice) => self.forward(&notice),
                 Output::Round(round, asked) => {
-                    self.send_round(round, asked.iter().map(question).collect())
-                        .await;
+                    let entries = asked.iter().map(question).collect();
+                    outputs.extend(self.send_round(round, entries).await);
                 }
                 Output::Visits(round, visits) => {
-                    self.send_round(round, visits.iter().map(address).collect())
-                        .await;
+                    let entries = visits.iter().map(address).collect();
+                    outputs.extend(self.send_round(round, entries).await);
                 }
                 Output::Again => outputs.extend(self.call_again().await),
                 Output::Done(response) => self.finish(&response).await,
@@ -285,176 +294,34 @@ impl Driver {
             Err(error) => self.fail(&error),
         }
     }
-
-    /// Passes a notification on, if the attached request wants it.
-    fn forward(&mut self, notice: &Bytes) {
-        let (Some(outlet), Ok(notice)) = (&mut self.outlet, Message::parse(notice)) else {
-            return;
-        };
-        let Ok(notice) = unrelated(notice) else {
-            return;
-        };
-        if notice.method() == "notifications/progress" {
-            let (Some(token), Ok([Some(inner)])) = (&outlet.token, notice.param(["progressToken"]))
-            else {
-                return;
-            };
-            if text(inner) == text(&self.inner) {
-                let notice = notice.replacing(inner, token);
-                outlet.forward(notice);
-            }
-        } else if convert::is_loud_enough(Level::of(&notice), outlet.level) {
-            outlet.forward(notice.bytes().clone());
-        }
-    }
-
-    /// Sends the client away with these entries of `inputRequests`.
-    async fn send_round(&mut self, round: u32, entries: Vec<String>) {
-        let Some(outlet) = self.outlet.take() else {
-            return;
-        };
-        self.mark_away(true);
-        let session = &self.attempt.pooled.session;
-        let state = seal::State::new(self.id, round, self.request, today(), self.park());
-        let sealed = match session.shared.seal.seal(&state, &self.bound) {
-            Ok(sealed) => sealed,
-            Err(error) => return outlet.fail(error, session.server().name().as_str()).await,
-        };
-        let result = format!(
-            r#"{{"resultType":"input_required","inputRequests":{{{}}},"requestState":"{sealed}"}}"#,
-            entries.join(",")
-        );
-        let info = self.attempt.pooled.welcome.info();
-        let meta = info.map(meta_of_server);
-        let named = edit(&result, &[("_meta", meta.as_deref())]);
-        let response = message::result(&outlet.id, named.as_deref().unwrap_or(&result));
-        outlet.finish(200, response).await;
-    }
-
-    async fn finish(&mut self, response: &Message) {
-        let Some(outlet) = self.outlet.take() else {
-            return;
-        };
-        let pooled = &self.attempt.pooled;
-        let need = pooled.session.state().needs.remove(self.inner.as_str());
-        if let Some(required) = need.filter(|_| outlet.is_undecided() && has_failed(response)) {
-            // The client can do something about it: declare more, and call again.
-            let server = self.key.server.as_str();
-            return outlet
-                .fail(Rejected::Capability(required).into(), server)
-                .await;
-        }
-        let (status, body) = response_for(response, &outlet.id, &self.method, pooled);
-        outlet.finish(status, body).await;
-    }
-
-    /// The client is told what it must declare for such a call.
-    async fn lack(&mut self, required: &'static str) {
-        if let Some(outlet) = self.outlet.take() {
-            let server = self.key.server.as_str();
-            outlet
-                .fail(Rejected::Capability(required).into(), server)
-                .await;
-        }
-    }
-
-    /// The person did not agree to what the call needs.
-    async fn decline(&mut self) {
-        let Some(outlet) = self.outlet.take() else {
-            return;
-        };
-        let body = if self.method == "tools/call" {
-            let text = "the user declined to open the page that the server asked for";
-            let result =
-                format!(r#"{{"content":[{{"type":"text","text":"{text}"}}],"isError":true}}"#);
-            let info = self.attempt.pooled.welcome.info();
-            message::result(&outlet.id, &convert::result(&self.method, &result, info))
-        } else {
-            Error::Declined.body(Some(&outlet.id), Some(self.key.server.as_str()))
-        };
-        outlet.finish(200, body).await;
-    }
 }
 
-/// Whether a response is an error, of the protocol or of a tool.
-fn has_failed(response: &Message) -> bool {
-    match response.result() {
-        None => true,
-        Some(result) => matches!(members(result, ["isError"]), Ok([Some("true")])),
-    }
-}
-
-/// Whether a response is the gateway's own, and says that the server forgot the session.
-fn is_forgotten(response: &Message) -> bool {
+/// Whether a response is the gateway's own, an error of this code for this reason.
+pub(super) fn is_own(response: &Message, code: &str, reason: &str) -> bool {
     let data = response
         .error()
         .and_then(|error| members(error, ["code", "data"]).ok());
-    let Some([Some("-31003"), Some(data)]) = data else {
+    let Some([Some(own), Some(data)]) = data else {
         return false;
     };
-    matches!(
-        members(data, ["source", "reason"]),
-        Ok([Some(r#""gateway""#), Some(r#""forgotten_by_server""#)])
-    )
-}
-
-/// A response of a legacy server as a modern client reads it, and the HTTP status that goes with it.
-pub(super) fn response_for(
-    response: &Message,
-    id: &str,
-    method: &str,
-    pooled: &Pooled,
-) -> (u16, Bytes) {
-    if let (Kind::Result, Some(result)) = (response.kind(), response.result()) {
-        let result = match pooled.tag() {
-            Some(tag) => cursor::wrap(result, tag),
-            None => result.into(),
-        };
-        let result = convert::result(method, &result, pooled.welcome.info());
-        return (200, message::result(id, &result));
-    }
-    let error = response.error().unwrap_or("{}");
-    let missing = matches!(members(error, ["code"]), Ok([Some("-32601")]));
-    let status = if missing && !super::is_declared(method, pooled) {
-        404
-    } else {
-        200
+    let Ok([Some(source), Some(why)]) = members(data, ["source", "reason"]) else {
+        return false;
     };
-    let error = convert::error(error);
-    (
-        status,
-        Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)),
-    )
-}
-
-/// A notification without the name of the task that it belongs to.
-fn unrelated(notice: Message) -> Result<Message, Malformed> {
-    match notice.params().and_then(tasks::unrelated) {
-        Some(params) => Message::parse(&notice.with_body("", &params)),
-        None => Ok(notice),
-    }
-}
-
-/// A question as an entry of `inputRequests`.
-fn question(asked: &Asked) -> String {
-    entry(&asked.key, &asked.method, asked.params.as_deref())
-}
-
-/// An address as an entry of `inputRequests`.
-fn address(visit: &Visit) -> String {
-    entry(&visit.key, "elicitation/create", Some(&visit.params))
-}
-
-fn entry(key: &str, method: &str, params: Option<&str>) -> String {
-    match params {
-        Some(params) => format!(r#""{key}":{{"method":"{method}","params":{params}}}"#),
-        None => format!(r#""{key}":{{"method":"{method}"}}"#),
-    }
+    own == code
+        && text(source).as_deref() == Some("gateway")
+        && text(why).as_deref() == Some(reason)
 }
 
 pub(super) async fn gone(outlet: &mut Option<Outlet>) {
     match outlet {
         Some(outlet) => outlet.gone().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn lost(parking: Option<&Parking>) {
+    match parking {
+        Some(parking) => parking.lost().await,
         None => std::future::pending().await,
     }
 }

@@ -4,10 +4,14 @@
 use std::time::{Duration, Instant};
 
 use dashmap::DashMap;
+use parking_lot::Mutex;
 use tokio::sync::mpsc::Sender;
 
 use super::call::Return;
+use super::kept::{Given, Kept};
+use super::parks::{Full, Parking, Parks};
 use super::seal::CallId;
+use crate::auth::Principal;
 use crate::protocol::client_modern::Rejected;
 
 /// How long it is remembered how a call ended, so that who comes too late is told why.
@@ -31,24 +35,55 @@ enum Place {
     Over(Over, Instant),
 }
 
-/// The calls by id.
-#[derive(Debug, Default)]
-pub(crate) struct Lot(DashMap<CallId, Place>);
+/// The calls that clients can come back to.
+#[derive(Debug)]
+pub(crate) struct Lot {
+    calls: DashMap<CallId, Place>,
+    parks: Parks,
+    kept: Mutex<Kept>,
+}
 
 impl Lot {
+    /// A lot with as many places for each principal as they may have questions open.
+    pub(crate) fn new(each: Option<usize>) -> Self {
+        Self {
+            calls: DashMap::new(),
+            parks: Parks::new(each),
+            kept: Mutex::default(),
+        }
+    }
+
+    /// The client of a call goes away.
+    ///
+    /// # Errors
+    /// When there is no place for one more.
+    pub(super) fn park(&self, who: &Principal) -> Result<Parking, Full> {
+        self.parks.park(who)
+    }
+
+    /// A client that came back is given the outcome of its call.
+    pub(super) fn keep(&self, now: Instant, call: CallId, who: &Principal, given: Given) {
+        self.kept.lock().keep(now, call, who, given);
+    }
+
+    /// What a client was given a moment ago for the request of this digest.
+    pub(super) fn given(&self, now: Instant, call: CallId, request: [u8; 32]) -> Option<Given> {
+        self.kept.lock().find(now, call, request)
+    }
+
     /// A call begins that may be parked.
     pub(super) fn open(&self, id: CallId, retries: Retries) {
-        self.0.insert(id, Place::Running(retries));
+        self.calls.insert(id, Place::Running(retries));
     }
 
     /// A call has ended.
     pub(super) fn close(&self, id: CallId, over: Over, now: Instant) {
-        self.0.insert(id, Place::Over(over, now));
+        self.calls.insert(id, Place::Over(over, now));
     }
 
     /// A call has ended that nobody can come back to.
     pub(super) fn forget(&self, id: CallId) {
-        self.0.remove(&id);
+        self.calls.remove(&id);
     }
 
     /// Where retries of a call go.
@@ -56,7 +91,7 @@ impl Lot {
     /// # Errors
     /// When it has ended.
     pub(super) fn find(&self, id: CallId) -> Result<Retries, Rejected> {
-        match self.0.get(&id).as_deref() {
+        match self.calls.get(&id).as_deref() {
             Some(Place::Running(retries)) => Ok(retries.clone()),
             Some(Place::Over(Over::Consumed, _)) => Err(consumed()),
             Some(Place::Over(Over::Expired, _)) | None => Err(expired()),
@@ -65,7 +100,8 @@ impl Lot {
 
     /// Forgets how calls ended that ended long ago.
     pub(crate) fn sweep(&self, now: Instant) {
-        self.0.retain(|_, place| match place {
+        self.kept.lock().sweep(now);
+        self.calls.retain(|_, place| match place {
             Place::Running(_) => true,
             Place::Over(_, at) => now.saturating_duration_since(*at) < TOMBSTONE,
         });

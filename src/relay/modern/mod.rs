@@ -3,21 +3,24 @@
 //! A modern client holds no session and can't be asked in the middle of a request; a legacy server knows
 //! nothing else. So the gateway holds the session ([`pool`]), keeps the server's request in flight while
 //! the client is away ([`call`], [`lot`]), and gives the client a sealed state to come back with
-//! ([`seal`]).
+//! ([`seal`]). A tool that the server runs as a task only is driven as one ([`tasks`]).
 
 mod attempt;
 pub(super) mod call;
 mod cursor;
 mod discover;
+mod kept;
 pub(super) mod listen;
 mod listening;
 pub(super) mod lot;
 mod outlet;
+mod parks;
 mod pass;
 pub(super) mod pool;
 mod retry;
 pub(super) mod seal;
 pub(super) mod tasks;
+mod telling;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -210,6 +213,8 @@ impl Visit<'_> {
             outlet: Some(outlet),
             single: self.is_single(),
             task: as_task.then(Task::default),
+            parking: None,
+            answering: None,
         };
         self.shared.lot.open(id, retries);
         self.shared.calls.spawn(driver.run());

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::super::Answer;
 use super::attempt::cancel;
-use super::call::response_for;
 use super::pool::Pooled;
+use super::telling::response_for;
 use super::{Visit, inner_id, is_offered};
 use crate::error::Error;
 use crate::protocol::client_legacy::Accept;

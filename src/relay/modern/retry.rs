@@ -7,13 +7,14 @@ use super::Visit;
 use super::call::Return;
 use super::lot::{consumed, expired};
 use super::outlet::Outlet;
-use super::seal::bound_to;
+use super::seal::{State, bound_to, exactly};
 use crate::error::Error;
 use crate::protocol::client_modern::Rejected;
 use crate::protocol::modern::may_ask;
 use crate::protocol::object::{all_members, is_object, text};
+use crate::telemetry::audit::Record;
 
-use super::super::{Answer, today};
+use super::super::{Answer, now, today};
 
 impl Visit<'_> {
     /// Continues the call that the request's state names.
@@ -21,6 +22,7 @@ impl Visit<'_> {
         if !may_ask(self.message.method()) {
             return Err(Rejected::Answer("this method can't ask for input".to_owned()).into());
         }
+        self.shared.limiter.pass(self.server, self.principal)?;
         let Some(state) = self.request.state else {
             // The gateway always gives one. Taken for a fresh call, the request would run twice.
             return Err(Rejected::State(
@@ -42,6 +44,25 @@ impl Visit<'_> {
         if state.is_expired(today()) {
             return Err(expired().into());
         }
+        let exactly = exactly(self.message.bytes());
+        match self.go_on(&state, exactly).await {
+            Err(Error::Modern(rejected)) if rejected == consumed() => {
+                let given = self.shared.lot.given(now(), state.call, exactly);
+                let given = given.ok_or(rejected)?;
+                // Its answers, if it has any, were given with the first of the two.
+                let record = Record::answer_ignored(today())
+                    .principal(self.principal)
+                    .server(self.server)
+                    .reason("outcome_given_again");
+                self.shared.audit.note(Some(self.principal), record);
+                Ok(Answer::Json(given.status, given.body))
+            }
+            other => other,
+        }
+    }
+
+    /// Continues the call that this state names. `exactly` is what the request is to the last byte.
+    async fn go_on(&self, state: &State, exactly: [u8; 32]) -> Result<Answer, Error> {
         let retries = self.shared.lot.find(state.call)?;
         if state.request != self.fingerprint() {
             return Err(Rejected::State(
@@ -50,7 +71,6 @@ impl Visit<'_> {
             )
             .into());
         }
-        self.shared.limiter.pass(self.server, self.principal)?;
         let (outlet, answer) = Outlet::new(
             self.message.id().unwrap_or("null"),
             self.request.token,
@@ -59,6 +79,7 @@ impl Visit<'_> {
         let (taken, verdict) = oneshot::channel();
         let back = Return {
             round: state.round,
+            exactly,
             capabilities: self.request.capabilities,
             answers: self.answers()?,
             outlet,

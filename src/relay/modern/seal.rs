@@ -145,7 +145,12 @@ pub(super) fn fingerprint(method: &str, target: &str, arguments: Option<&str>) -
         // Nested deeper than can be looked at: then every byte counts.
         Err(_) => arguments.to_owned(),
     };
-    let hash = digest(&SHA256, format!("{method}\0{target}\0{spelled}").as_bytes());
+    exactly(format!("{method}\0{target}\0{spelled}").as_bytes())
+}
+
+/// What a request is to the last byte.
+pub(super) fn exactly(bytes: &[u8]) -> [u8; 32] {
+    let hash = digest(&SHA256, bytes);
     hash.as_ref().first_chunk().copied().unwrap_or_default()
 }
 

@@ -18,7 +18,7 @@ use super::super::deliver::Item;
 use super::super::now;
 use super::super::session::LiveSession;
 use super::attempt::cancel;
-use super::call::Driver;
+use super::call::{Driver, is_own};
 use super::pool::Pooled;
 use crate::protocol::message::Message;
 use crate::protocol::object::edit;
@@ -129,9 +129,15 @@ impl Driver {
         let Some(task) = &mut self.task else {
             return Ok(response);
         };
-        match task.take(response) {
+        let broken = is_own(&response, "-32603", "outcome_unknown");
+        match task.take(response, broken) {
             Step::Outcome(outcome) => {
                 self.attempt.leave_place();
+                if broken {
+                    // It may still run, and nobody will ask for its outcome.
+                    let session = Arc::clone(&self.attempt.pooled.session);
+                    self.cancel_task(&session).await;
+                }
                 Ok(outcome)
             }
             Step::Wait => Err(self.wait_for_task().await),
@@ -186,7 +192,7 @@ impl Driver {
                 continue;
             };
             if let (Some(task), Ok(response)) = (&mut self.task, Message::parse(&response)) {
-                task.take(response);
+                task.take(response, false);
             }
             return;
         }

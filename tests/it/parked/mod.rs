@@ -2,10 +2,13 @@
 //! with the questions, the call stays in flight, and goes on when the client comes back.
 //!
 //! `rounds` is how it goes, `retries` what a client may do wrong, `ends` how it ends otherwise, `kinds`
-//! which questions find a client at all, `visits` what a server wants visited before.
+//! which questions find a client at all, `visits` what a server wants visited before, `lost` what is not
+//! read or said twice, `bounds` what is too much.
 
+mod bounds;
 mod ends;
 mod kinds;
+mod lost;
 mod retries;
 mod rounds;
 mod visits;

@@ -34,7 +34,7 @@ async fn done(listening: &Stream, elicitation: &str) {
 }
 
 /// A call of `order` whose client is away with one address.
-async fn sent_away(server: &Server, ask: &Ask) -> Round {
+pub(super) async fn sent_away(server: &Server, ask: &Ask) -> Round {
     let going = ask.start();
     send_to(server.called("order").await, "e-0");
     going.await.unwrap().round().await
