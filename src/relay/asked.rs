@@ -19,7 +19,7 @@ pub(super) struct Asked {
     pub(super) question: Message,
     pub(super) asker: Asker,
     pub(super) caller: Arc<Caller>,
-    /// Which of the questions of its call it is, from 1 on.
+    /// Which of the questions of its call it is, from 1 on; what asks nobody doesn't count.
     pub(super) number: u32,
     /// The request that caused it, as far as is known.
     request: Option<Message>,
@@ -47,7 +47,9 @@ impl Asked {
         let call = leg.and_then(|leg| state.calls.get_mut(&leg));
         let (request, caller, number) = match call {
             Some(call) => {
-                call.asked = call.asked.saturating_add(1);
+                if counts(&question) {
+                    call.asked = call.asked.saturating_add(1);
+                }
                 (Some(call.request.clone()), call.caller.clone(), call.asked)
             }
             None => (None, None, 1),
@@ -86,4 +88,12 @@ impl Asked {
             person: self.caller.person(&self.question, principal, session.tag()),
         }
     }
+}
+
+/// Whether a person is bothered with it.
+fn counts(question: &Message) -> bool {
+    matches!(
+        question.method(),
+        "elicitation/create" | "sampling/createMessage" | "roots/list"
+    )
 }

@@ -119,7 +119,7 @@ async fn every_question_has_one_end() {
     stream
         .send(&json::request("2", "elicitation/create", &json::form("?")))
         .await;
-    server.error_to("2").await;
+    server.cancelled("2").await;
     stream.send(&json::request("3", "roots/list", "{}")).await;
     server.error_to("3").await;
     stream.result("{}").await;

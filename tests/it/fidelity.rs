@@ -78,13 +78,19 @@ async fn questions_and_answers() {
             "vendor/x",
         ] {
             let question = format!(
-                r#"{{"extra":{odd},"params":{{"requestedSchema":{{"properties":{odd},"type":"object"}},"message":"m","_meta":{odd}}},"method":"{method}","id":"{number}-{method}","jsonrpc":"2.0"}}"#
+                r#"{{"extra":{odd},"params":{{"requestedSchema":{{"properties":{{}},"type":"object"}},"message":"m","vendor":{odd},"_meta":{odd}}},"method":"{method}","id":"{number}-{method}","jsonrpc":"2.0"}}"#
             );
             stream.send(&question).await;
             let seen = reply.next().await;
             json::same_but_id(&seen, &question);
+            // What a form has no field for is no answer to it.
+            let content = if method == "elicitation/create" {
+                "{ }"
+            } else {
+                odd
+            };
             let answer = format!(
-                r#"{{"extra":{odd},"result":{{"content":{odd},"action":"accept","_meta":{odd}}},"id":{},"jsonrpc":"2.0"}}"#,
+                r#"{{"extra":{odd},"result":{{"content":{content},"action":"accept","vendor":{odd},"_meta":{odd}}},"id":{},"jsonrpc":"2.0"}}"#,
                 json::id(&seen)
             );
             assert_eq!(session.say(answer.clone()).await, 202);

@@ -922,16 +922,24 @@ async fn f53_a_large_state_goes_back_whole() {
     reply.next().await;
 }
 
-/// F59: whether an answer fits its form is the server's to judge.
+/// F59: an answer that does not fit its form never reaches the server. It is asked for again, twice, and
+/// then the question is cancelled.
 #[tokio::test]
-async fn f59_an_answer_that_does_not_fit_goes_through() {
+async fn f59_an_answer_that_does_not_fit_is_asked_for_again() {
     let (server, _gateway, session) = triple().await;
     let (mut reply, open) = asked(&server, &session, &form("k"), 1).await;
     let odd = r#"{"action":"accept","content":{"nick":7.0,"more":[]},"x":1}"#;
-    session.answer(&open[0], odd).await;
+    let mut question = open[0].clone();
+    for _ in 0..2 {
+        session.answer(&question, odd).await;
+        question = reply.question("elicitation/create").await;
+        let message = json::parse(&question)["params"]["message"].to_string();
+        assert!(message.contains("Please answer again"), "{message}");
+    }
+    session.answer(&question, odd).await;
     let held = server.called("ask").await;
     let said = held.seen.raw(&["params", "inputResponses", "k"]);
-    assert_eq!(said.as_deref(), Some(odd));
+    assert_eq!(said.as_deref(), Some(r#"{"action":"cancel"}"#));
     held.result(&complete("done"));
     reply.next().await;
 }

@@ -94,7 +94,7 @@ async fn good_weather(server: &Server, client: &Client) -> Session {
             &json::form("canary-question"),
         ))
         .await;
-    server.error_to("2").await;
+    server.cancelled("2").await;
     stream.send("canary-garbage").await;
     stream
         .send(&json::notice(

@@ -138,12 +138,12 @@ async fn the_client_left_its_stream() {
     stream
         .send(&json::request("0", "elicitation/create", &json::form("?")))
         .await;
-    server.error_to("0").await;
+    server.cancelled("0").await;
     session.works().await;
 }
 
 /// A question that hangs on a stream whose client goes away moves to a new stream of the session,
-/// or is answered with an error: it never just hangs.
+/// or is cancelled: it never just hangs.
 #[tokio::test]
 async fn the_client_leaves_while_asked() {
     let server = Server::start().await;
@@ -159,7 +159,7 @@ async fn the_client_leaves_while_asked() {
         .await;
     reply.question("elicitation/create").await;
     drop(reply);
-    server.error_to("0").await;
+    server.cancelled("0").await;
     session.works().await;
 }
 
@@ -183,7 +183,7 @@ async fn the_session_ends_while_asked() {
     drop(stream);
 }
 
-/// The person does not answer: the server gets an error, and the client is told to take its dialog
+/// The person does not answer: for the server they cancelled, and the client is told to take its dialog
 /// away. An answer after that is late: 202, and it goes nowhere.
 #[tokio::test]
 async fn the_person_does_not_answer() {
@@ -199,7 +199,7 @@ async fn the_person_does_not_answer() {
         .send(&json::request("7", "elicitation/create", &json::form("?")))
         .await;
     let question = reply.question("elicitation/create").await;
-    server.error_to("7").await;
+    server.cancelled("7").await;
     let withdrawn = reply.next().await;
     assert_eq!(
         json::method(&withdrawn).as_deref(),
@@ -243,7 +243,7 @@ async fn thinking_does_not_use_up_the_call() {
     // The person thinks for longer than the call may take: this is the scenario, not a wait for luck.
     tokio::time::sleep(Duration::from_millis(3500)).await;
     assert_eq!(
-        session.answer(&question, r#"{"action":"accept"}"#).await,
+        session.answer(&question, r#"{"action":"decline"}"#).await,
         202
     );
     server.answer_to("1").await;

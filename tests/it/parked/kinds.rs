@@ -1,7 +1,7 @@
 //! Which questions find a modern client: those that it declared, of a call of its own that can ask.
 //! The others are answered to the server at once, and no call suffers for it.
 
-use super::{asked, elicit, parked};
+use super::{asked, elicit, parked, unlimited};
 use crate::support::{EVERYTHING, Modern, NOTHING, Server, Setup, Stream, accepted, json, modern};
 
 const SAMPLING: &str = r#"{"messages":[{"role":"user","content":{"type":"text","text":"hi"}}],"maxTokens":9,"temperature":1.0}"#;
@@ -351,7 +351,7 @@ async fn a_question_on_the_get_stream_while_all_are_away() {
 /// More questions than one person may have open: the server is told, the call goes on.
 #[tokio::test]
 async fn too_many_questions_of_one_person() {
-    let (server, _gateway, client) = modern().await;
+    let (server, _gateway, client) = unlimited().await;
     let ask = client.call("1", "ask", "{}");
     let going = ask.start();
     let stream = server.called("ask").await.stream();

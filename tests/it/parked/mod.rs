@@ -13,7 +13,19 @@ mod retries;
 mod rounds;
 mod visits;
 
-use crate::support::{Ask, Gateway, Modern, Round, Server, Stream, json};
+use crate::support::{Ask, Gateway, Modern, Round, Server, Setup, Stream, json};
+
+/// A server whose calls may cause any number of questions.
+async fn unlimited() -> (Server, Gateway, Modern) {
+    let server = Server::start().await;
+    let more = "{ questions: { limits: { per_call: off } } }";
+    let gateway = Setup::new()
+        .server_with("alpha", &server, more)
+        .start()
+        .await;
+    let client = Modern::new(&gateway, "alpha");
+    (server, gateway, client)
+}
 
 /// A call whose client is away with one question, which the server knows as `7`.
 struct Parked {

@@ -1,7 +1,7 @@
 //! How a parked call goes: questions go out in rounds, answers come back with a retry, the one
 //! request at the server lives through all of it.
 
-use super::{answers_to, asked, elicit, elicit_both, parked};
+use super::{answers_to, asked, elicit, elicit_both, parked, unlimited};
 use crate::support::{Round, accepted, json, modern};
 
 /// One question: the whole way.
@@ -40,7 +40,7 @@ async fn one_question() {
         Some(r#"{"name":"scripted","version":"1"}"#)
     );
 
-    let answer = r#"{"action":"accept","content":{"z":"M","n":1.10}}"#;
+    let answer = r#"{"action":"accept","content":{"z":"M"},"n":1.10}"#;
     let going = ask.retry("\"second\"", &round, &round.all(answer)).start();
     assert_eq!(server.answer_to("7").await, json::result("7", answer));
     let answered = server
@@ -232,7 +232,7 @@ async fn several_rounds() {
 /// without.
 #[tokio::test]
 async fn f21_more_rounds_than_a_client_takes() {
-    let (server, _gateway, client) = modern().await;
+    let (server, _gateway, client) = unlimited().await;
     let ask = client.call("1", "ask", "{}");
     let mut going = ask.start();
     let stream = server.called("ask").await.stream();

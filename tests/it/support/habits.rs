@@ -288,7 +288,7 @@ impl Shared {
             id
         };
         let params = format!(
-            r#"{{"message":{token},"requestedSchema":{{"type":"object","properties":{{}}}}}}"#
+            r#"{{"message":{token},"requestedSchema":{{"type":"object","properties":{{"said":{{"type":"string"}}}}}}}}"#
         );
         let question = json::request(&id, "elicitation/create", &params);
         stream.send(&question).await;

@@ -189,6 +189,12 @@ impl Server {
             .unwrap_or_else(|| panic!("not an error: {answer}"))
     }
 
+    /// Waits for `cancel` as answer to the question with exactly this id: nobody answered it.
+    pub(crate) async fn cancelled(&self, id: &str) {
+        let answer = self.answer_to(id).await;
+        assert_eq!(answer, json::result(id, r#"{"action":"cancel"}"#));
+    }
+
     async fn wait<T>(&self, what: &str, mut look: impl FnMut(&mut State) -> Option<T>) -> T {
         let mut changed = self.shared.changed.subscribe();
         let found = async {
