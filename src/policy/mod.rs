@@ -2,12 +2,11 @@
 //! answered to it, and where may a person be sent.
 //!
 //! ```text
-//! question ──► form     what is asked, and whether it is the flat form of the specification
-//!         ──► secrets   whether it asks for a password or the like
-//!         ──► urls      whether a person may be sent there
-//! answer ────► answer   its action; content only where it belongs
-//!         ──► check     the content against the form
-//! ask again ─► remark   the same question with a line of the gateway's
+//! question ──► form      what is asked, and whether it is the flat form of the specification
+//!          ──► secrets   whether it asks for a password or the like
+//!          ──► urls      whether a person may be sent there
+//! answer ────► answer    what it says; content only where it belongs, and only what fits the form
+//! again ─────► remark    the same question with a line of the gateway's
 //! ```
 //!
 //! Everything here is pure: who asks and waits is `relay`.
@@ -21,4 +20,5 @@ pub mod answer;
 pub mod form;
 mod json;
 pub mod remark;
+pub mod secrets;
 pub mod urls;

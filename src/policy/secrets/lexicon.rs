@@ -1,0 +1,185 @@
+//! The lists of words, ready to be looked up.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use super::Secret;
+use super::grammar::{self, Part};
+use super::text::{Text, Word};
+use super::words::{self, Strength};
+
+/// A phrase that names a secret.
+#[derive(Debug)]
+pub(super) struct Phrase {
+    pub(super) what: Secret,
+    pub(super) strength: Strength,
+    pub(super) length: usize,
+    /// What excuses it, if something can.
+    pub(super) excuses: Option<&'static str>,
+    words: Vec<Pattern>,
+}
+
+/// A word, or the beginning of one.
+#[derive(Debug)]
+struct Pattern {
+    text: String,
+    open: bool,
+}
+
+/// The parts that a word has in a sentence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Parts(u32);
+
+/// The words of [`grammar::PARTS`], and the beginnings of words.
+#[derive(Debug, Default)]
+struct Grammar {
+    whole: HashMap<&'static str, Parts>,
+    open: Vec<(&'static str, Parts)>,
+}
+
+static GRAMMAR: LazyLock<Grammar> = LazyLock::new(|| {
+    let mut grammar = Grammar::default();
+    for (part, list) in grammar::PARTS {
+        let one = Parts::one(*part);
+        for word in list.split_whitespace() {
+            match word.strip_suffix('*') {
+                Some(open) => grammar.open.push((open, one)),
+                None => grammar.whole.entry(word).or_default().0 |= one.0,
+            }
+        }
+    }
+    grammar
+});
+
+/// Questions that are answered with the thing itself.
+pub(super) static QUESTIONS: LazyLock<Vec<Vec<Word>>> = LazyLock::new(|| {
+    let questions = grammar::QUESTIONS.split(',');
+    questions.map(|text| Text::read(text).words).collect()
+});
+
+/// The phrases by the first letter of their first word, the longest first.
+static PHRASES: LazyLock<HashMap<char, Vec<Phrase>>> = LazyLock::new(|| {
+    let mut phrases: HashMap<char, Vec<Phrase>> = HashMap::new();
+    for (what, strength, list) in words::PHRASES {
+        for text in list.split(',') {
+            let phrase = Phrase::read(*what, *strength, text);
+            let first = phrase
+                .words
+                .first()
+                .and_then(|word| word.text.chars().next());
+            if let Some(first) = first {
+                phrases.entry(first).or_default().push(phrase);
+            }
+        }
+    }
+    for phrases in phrases.values_mut() {
+        phrases.sort_by_key(|phrase| std::cmp::Reverse(phrase.length));
+    }
+    phrases
+});
+
+/// The names in scripts without spaces by their first letter, the longest first.
+static UNSPACED: LazyLock<HashMap<char, Vec<(Secret, String)>>> = LazyLock::new(|| {
+    let mut names: HashMap<char, Vec<(Secret, String)>> = HashMap::new();
+    for (what, list) in words::UNSPACED {
+        for name in list.split(',').map(|name| Text::read(name).flow) {
+            if let Some(first) = name.chars().next() {
+                names.entry(first).or_default().push((*what, name));
+            }
+        }
+    }
+    for names in names.values_mut() {
+        names.sort_by_key(|(_, name)| std::cmp::Reverse(name.len()));
+    }
+    names
+});
+
+/// The name of a secret with which a text without spaces begins, and its length; the longest, if there
+/// are several.
+pub(super) fn unspaced(text: &str) -> Option<(Secret, usize)> {
+    let names = UNSPACED.get(&text.chars().next()?)?;
+    let (what, name) = names.iter().find(|(_, name)| text.starts_with(name))?;
+    Some((*what, name.len()))
+}
+
+/// The phrase that begins with the first of these words; the longest, if there are several.
+pub(super) fn phrase(words: &[Word]) -> Option<&'static Phrase> {
+    let first = words.first()?.text.chars().next()?;
+    PHRASES
+        .get(&first)?
+        .iter()
+        .find(|phrase| phrase.begins(words))
+}
+
+impl Phrase {
+    fn read(what: Secret, strength: Strength, text: &str) -> Self {
+        // The same reading as that of a form, so that what is the same looks the same.
+        let words: Vec<Pattern> = text
+            .split_whitespace()
+            .flat_map(|word| {
+                let open = word.ends_with('*');
+                Text::read(word).words.into_iter().map(move |word| Pattern {
+                    text: word.text,
+                    open,
+                })
+            })
+            .collect();
+        let excuses = match (what, strength) {
+            (Secret::CardNumber, _) => Some(grammar::OTHER_CARDS),
+            (_, Strength::Strong) => None,
+            _ => grammar::EXCUSES
+                .iter()
+                .find(|(word, _)| words.iter().any(|part| part.text == *word))
+                .map(|(_, list)| *list),
+        };
+        Self {
+            what,
+            strength,
+            length: words.len(),
+            excuses,
+            words,
+        }
+    }
+
+    fn begins(&self, words: &[Word]) -> bool {
+        words.len() >= self.length
+            && self
+                .words
+                .iter()
+                .zip(words)
+                .enumerate()
+                .all(|(place, (pattern, word))| {
+                    (place == 0 || !word.starts) && pattern.is(&word.text)
+                })
+    }
+}
+
+impl Pattern {
+    fn is(&self, word: &str) -> bool {
+        if self.open {
+            word.starts_with(&self.text)
+        } else {
+            word == self.text
+        }
+    }
+}
+
+impl Parts {
+    fn one(part: Part) -> Self {
+        Self(1 << part as u32)
+    }
+
+    /// The parts of a word.
+    pub(super) fn of(word: &str) -> Self {
+        let whole = GRAMMAR.whole.get(word).copied().unwrap_or_default();
+        let open = GRAMMAR
+            .open
+            .iter()
+            .filter(|(open, _)| word.starts_with(open));
+        Self(open.fold(whole.0, |parts, (_, more)| parts | more.0))
+    }
+
+    pub(super) fn has(self, part: Part) -> bool {
+        self.0 & Self::one(part).0 != 0
+    }
+}
