@@ -79,7 +79,7 @@ const TRAILERS: &str = "again confirm confirmation confirmed current dev entry f
 
 /// After it they begin what only says more: `password for the mailbox`.
 const STOPS: &str = "and as at by for from if in of on or so that to when which with you your \
-    aus bei der des die das fur im mit oder und von zu zum zur \
+    aus bei der des die das fur ihrer ihres deiner deines im mit oder und von zu zum zur \
     avec de des du et ou par pour sur votre \
     con de del en o para por su tu y \
     com da das do dos e na no ou para sua seu \
@@ -113,9 +113,9 @@ const BREAKERS: &str = "about after against at because before between by for fro
     issued keep list lists make manage name names protect read receive received renew replace revoke revokes rotate rotates rotating \
     send sends sending sent share shares sharing shown store stores stored update updates updating uses using was were expires \
     als an auf bei durch fur ist mit nach ob uber um von vor wann warum welche welches welcher wenn wie wo wofur zu zum zur wird wurde senden erstellen \
-    afin avant avec chez comme dans de des du depuis lors par pour quand que quel quelle qui sur envoyer creer \
+    afin avant avec chez comme dans de des du depuis lors par pour quand que quel quelle sur envoyer creer \
     al con cual cuando de del desde donde en para por que quien segun sobre enviar crear \
-    ao com como da das do dos em na no nas nos onde pela pelo quando quem enviar criar \
+    ao com como da do dos em na no nas nos onde pela pelo quando quem enviar criar \
     che chi col come da dal dei del della delle di dove nel nella per quando quale sul sulla inviare creare \
     aan bij door hoe met naar om op over te tot van voor waar waarom wanneer welke wie verzenden maken \
     dla do jak kiedy ktory ktora na od po przez przy w z za ze \
@@ -134,7 +134,7 @@ const AND: &str = "and or plus und oder et ou y o e i lub en og och и или ve
 const MAKING: &str = "create creates creating erstellen creer crear criar creare maken";
 
 /// They ask a person to type.
-const VERBS: &str = "enter fill give input insert need paste provide reply submit supply type tell me us copy write respond share \
+const VERBS: &str = "enter fill give input insert need paste provide reply submit supply type tell me us copy write respond share replying entering typing pasting providing submitting \
     angeben eingeben eingabe eintippen eintragen gib geben nenne nennen tippe tippen schreiben schicke einfugen teilen teile benotige brauche \
     communiquez donnez donner entrer entrez fournir fournissez indiquer indiquez ecrivez renseignez saisir saisissez tapez collez envoyez besoin \
     digita digite escriba escribe facilite indica indique ingresa ingrese introduce introduzca proporciona proporcione pega pegue teclee envie necesito necesitamos \

@@ -31,7 +31,7 @@ use std::fmt;
 use self::fields::{Place, Takes};
 use self::grammar::{BARE, Part};
 use self::search::{Named, Role, Said, named};
-use self::text::Text;
+use self::text::{Text, Word};
 use self::words::Strength;
 use super::form::Form;
 use super::remark::line;
@@ -207,7 +207,9 @@ impl Field {
             &self.title
         };
         let bare = BARE.iter().find_map(|(part, secrets)| {
-            let only = !shown.words.is_empty() && shown.words.iter().all(|word| word.is(*part));
+            let is = |word: &Word| word.is(*part);
+            let rest = |word: &Word| is(word) || word.is(Part::Verb) || word.is(Part::Void);
+            let only = shown.words.iter().any(is) && shown.words.iter().all(rest);
             let mut all = message.named.iter();
             all.find(|named| only && secrets.contains(&named.what))
         });
@@ -257,10 +259,11 @@ impl Secret {
 }
 
 impl Wanted {
-    /// What the server is told whose form is refused.
+    /// What the server is told whose form is refused, with the way that it "MUST" take instead
+    /// (2025-11-25 client/elicitation).
     pub fn refusal(&self) -> String {
         format!(
-            "{self}; secrets are not asked for by form: send the person to a page of the server with mode `url`"
+            "{self}; a form must not ask for secrets: send the person to a page of the server, in URL mode (`mode: url`)"
         )
     }
 

@@ -133,7 +133,7 @@ pub(super) const PHRASES: &[(Secret, Strength, &str)] = &[
         OneTimeCode,
         Weak,
         "tan, digit code, guard code, code we sent, code we texted, code we emailed, code you received, code sent to, code that was sent, \
-         code from the sms, code from the text message, code from your authenticator, code from the authenticator, code from authenticator, \
+         code from the sms, code from the text message, code from your text message, code from your sms, code from your phone, code from your authenticator, code from the authenticator, code from authenticator, \
          code from authenticator app, code from the authenticator app, code from your authenticator app",
     ),
     (

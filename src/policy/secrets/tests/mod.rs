@@ -201,7 +201,7 @@ fn a_refusal_names_the_field_the_secret_and_the_way_out() {
     };
     assert_eq!(
         wanted.refusal(),
-        "the field `db password` asks for a password; secrets are not asked for by form: send the person to a page of the server with mode `url`"
+        "the field `db password` asks for a password; a form must not ask for secrets: send the person to a page of the server, in URL mode (`mode: url`)"
     );
     assert!(
         wanted

@@ -265,6 +265,12 @@ fn a_message_asks_by_a_field_without_a_name_of_its_own() {
         "nothing"
     );
     let field = |name: &str| format!(r#""{name}":{{"type":"string"}}"#);
+    for title in ["Code", "Enter code", "The code", "Code eingeben"] {
+        let code = format!(r#""x":{{"type":"integer","title":{}}}"#, quoted(title));
+        let message = "We sent a verification code to your phone.";
+        assert_eq!(found(message, &code), "x: a one-time code", "{title}");
+        assert_eq!(found("Which product?", &code), "nothing", "{title}");
+    }
     for message in [
         "Enter your password",
         "Please enter your GitHub password to continue.",
@@ -275,6 +281,8 @@ fn a_message_asks_by_a_field_without_a_name_of_its_own() {
         "I need your user name and password.",
         "Reply with your password.",
         "Hello!\nType the root password, please.",
+        "Please verify your account by replying with your password.",
+        "Wie lautet das Kennwort?",
         "Bitte Passwort eingeben",
         "Quel est votre mot de passe ?",
         "请输入密码",
