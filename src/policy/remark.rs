@@ -10,6 +10,9 @@ use super::answer::Fault;
 use super::form::Form;
 use crate::protocol::object::{edit, members, quoted, text};
 
+/// How often a question is asked again whose answer does not fit.
+pub const MAX_AGAIN: u32 = 2;
+
 /// How many faults are told at once.
 const MAX_TOLD: usize = 5;
 

@@ -22,7 +22,8 @@ use crate::protocol::object::{edit, is_object, members, text};
 /// The largest answer that is read, in bytes of JSON: its content, and what else a client says of it.
 pub const MAX_ANSWER: usize = 2 * MAX_CONTENT;
 
-/// How a question was put, which decides whether its answer can have content.
+/// How a question was put, which decides whether its answer can have content (2025-11-25
+/// client/elicitation, "Response Actions").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// A form was shown.

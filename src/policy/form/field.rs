@@ -20,7 +20,8 @@ pub struct Field {
     pub choices: Vec<Choice>,
 }
 
-/// One of the values that a field can have.
+/// One of the values that a field can have: an entry of `enum`, with its title of `enumNames`
+/// (2025-06-18), or one of `oneOf` and `anyOf` (since 2025-11-25).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// What is answered.

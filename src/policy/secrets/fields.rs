@@ -47,6 +47,9 @@ const VALUES: &[&str] = &["const", "default", "enum", "examples", "required"];
 /// How many alternatives and references of one place are looked through.
 const MAX_PARTS: usize = 256;
 
+/// How many bytes of a name are read again with every name inside of it.
+const MAX_OUTER: usize = 128;
+
 /// All places of a form, those of its fields in their order first.
 pub(super) fn places(form: &Form) -> Vec<Place<'_>> {
     let root = form.schema();
@@ -90,7 +93,7 @@ impl<'f> Walk<'f> {
         };
         self.places.push(Place {
             field,
-            name: format!("{outer} {name}"),
+            name: format!("{} {name}", beginning(outer)),
             title: text("title"),
             description: text("description"),
             format: text("format"),
@@ -182,6 +185,12 @@ impl<'f> Walk<'f> {
         let to = members.get("$ref")?.as_str()?.strip_prefix('#')?;
         self.root.pointer(to)?.as_object()
     }
+}
+
+/// As much of the name of what holds many places as may be read with each of them.
+fn beginning(name: &str) -> &str {
+    name.get(..name.floor_char_boundary(MAX_OUTER))
+        .unwrap_or(name)
 }
 
 impl Place<'_> {

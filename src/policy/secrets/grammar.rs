@@ -5,9 +5,56 @@
 use super::Secret;
 use super::Secret::{ApiKey, CardCode, OneTimeCode, Pin, PrivateKey, SeedPhrase, Shared};
 
+/// The parts that a word can have in a sentence; in several languages it may have several.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Part {
+    Head,
+    Trailer,
+    Stop,
+    Finite,
+    Lost,
+    Breaker,
+    Void,
+    And,
+    Making,
+    Verb,
+    Lead,
+    Any,
+    Why,
+    Never,
+    Ordinary,
+    Example,
+    BareCode,
+    BareKey,
+    BarePhrase,
+}
+
+/// Which words have which part. A `*` at the end of a word stands for its endings.
+pub(super) const PARTS: &[(Part, &str)] = &[
+    (Part::Head, HEADS),
+    (Part::Trailer, TRAILERS),
+    (Part::Stop, STOPS),
+    (Part::Finite, FINITE),
+    (Part::Lost, LOST),
+    (Part::Breaker, BREAKERS),
+    (Part::Void, VOID),
+    (Part::And, AND),
+    (Part::Making, MAKING),
+    (Part::Verb, VERBS),
+    (Part::Lead, LEADS),
+    (Part::Any, ANY),
+    (Part::Why, WHY),
+    (Part::Never, NEVER),
+    (Part::Ordinary, ORDINARY),
+    (Part::Example, EXAMPLES),
+    (Part::BareCode, BARE_CODE),
+    (Part::BareKey, BARE_KEY),
+    (Part::BarePhrase, BARE_PHRASE),
+];
+
 /// After it, as the next word of the same clause, they are what the field is really about: the
 /// `policy` of a `password policy`, the `name` of an `API key name`.
-pub(super) const HEADS: &str = "about account address age alg algo algorithm app appears assignment auth authentication \
+const HEADS: &str = "about account address age alg algo algorithm app appears assignment auth authentication \
     bag balance based bits box brand bucket budget button category change changed changes chart city color colour column \
     comment company complexity confirmed contract cost count country counter date days default description dialog documentation \
     domain email endpoint env environment error events expir* expires expiry explanation family feature file filename fingerprint \
@@ -25,14 +72,14 @@ pub(super) const HEADS: &str = "about account address age alg algo algorithm app
     reklamowe wyborcze название имя";
 
 /// After it they change nothing: `password confirmation`, `API key value`.
-pub(super) const TRAILERS: &str = "again confirm confirmation confirmed current dev entry field here input live new old please prod \
+const TRAILERS: &str = "again confirm confirmation confirmed current dev entry field here input live new old please prod \
     production repeat repeated retype s sandbox secret staging string text token value verify below now \
     bestatigen bestatigung eingeben eintragen angeben wiederholen wiederholung hier ein an neu alt \
     ici confirmez aqui qui hier girin giriniz";
 
 /// After it they begin what only says more: `password for the mailbox`.
-pub(super) const STOPS: &str = "and as at by for from if in of on or so that to when which with you your \
-    aus bei der des die das fur im mit oder und von zu zum zur \
+const STOPS: &str = "and as at by for from if in of on or so that to when which with you your \
+    aus bei der des die das fur ihrer ihres deiner deines im mit oder und von zu zum zur \
     avec de des du et ou par pour sur votre \
     con de del en o para por su tu y \
     com da das do dos e na no ou para sua seu \
@@ -42,11 +89,11 @@ pub(super) const STOPS: &str = "and as at by for from if in of on or so that to 
     в для и из или к на от с";
 
 /// The same, with a verb: `the password is …`.
-pub(super) const FINITE: &str =
+const FINITE: &str =
     "can is must needs should will ist muss kann est doit es debe deve e moet jest";
 
 /// Before it they say that it is not there or not wanted, as the last word or the one before.
-pub(super) const LOST: &str = "forgot forgotten forget forgets lost reset resetting recover recovering hide show no not without \
+const LOST: &str = "forgot forgotten forget forgets lost reset resetting recover recovering hide show no not without \
     wrong incorrect invalid expired leaked public hashed remember never compromised stolen \
     vergessen falsches kein keine ohne zurucksetzen \
     oublie perdu sans mauvais incorrect reinitialiser \
@@ -60,34 +107,34 @@ pub(super) const LOST: &str = "forgot forgotten forget forgets lost reset resett
 
 /// Before it they make it a part of a sentence about something else: `name of the secret`, `why the
 /// access token is rotated`.
-pub(super) const BREAKERS: &str = "about after against at because before between by for from how if in into of on once over per since \
+const BREAKERS: &str = "about after against at because before between by for from how if in into of on once over per since \
     than that through to under until via when where whether which while who whose why with without does did \
     create creates creating created delete deletes deleting deleted generate generates generating generated get gets has have issue \
     issued keep list lists make manage name names protect read receive received renew replace revoke revokes rotate rotates rotating \
     send sends sending sent share shares sharing shown store stores stored update updates updating uses using was were expires \
     als an auf bei durch fur ist mit nach ob uber um von vor wann warum welche welches welcher wenn wie wo wofur zu zum zur wird wurde senden erstellen \
-    afin avant avec chez comme dans de des du depuis lors par pour quand que quel quelle qui sur envoyer creer \
+    afin avant avec chez comme dans de des du depuis lors par pour quand que quel quelle sur envoyer creer \
     al con cual cuando de del desde donde en para por que quien segun sobre enviar crear \
-    ao com como da das do dos em na no nas nos onde pela pelo quando quem enviar criar \
+    ao com como da do dos em na no nas nos onde pela pelo quando quem enviar criar \
     che chi col come da dal dei del della delle di dove nel nella per quando quale sul sulla inviare creare \
     aan bij door hoe met naar om op over te tot van voor waar waarom wanneer welke wie verzenden maken \
     dla do jak kiedy ktory ktora na od po przez przy w z za ze \
     без в во где для до за из к как какой какая когда кто на над о об от по под при про с со у что";
 
 /// What may stand before them without saying what the field is about.
-pub(super) const VOID: &str = "again a an confirm confirmation confirmed copy content contents enter exact full new of repeat repetition \
+const VOID: &str = "again a an confirm confirmation confirmed copy content contents enter exact full new of repeat repetition \
     retype the value your \
     bestatigung wiederholung wert confirmation repetition valeur confirmacion repeticion valor campo confirmacao repeticao \
     conferma ripeti valore bevestiging herhaal waarde potwierdzenie powtorz wartosc подтверждение повтор значение";
 
 /// They begin another thing of the same kind: `user name and password`.
-pub(super) const AND: &str = "and or plus und oder et ou y o e i lub en og och и или ve";
+const AND: &str = "and or plus und oder et ou y o e i lub en og och и или ve";
 
 /// Before a password they are what a person does with it, and breakers before everything else.
-pub(super) const MAKING: &str = "create creates creating erstellen creer crear criar creare maken";
+const MAKING: &str = "create creates creating erstellen creer crear criar creare maken";
 
 /// They ask a person to type.
-pub(super) const VERBS: &str = "enter fill give input insert need paste provide reply submit supply type tell me us copy write respond share \
+const VERBS: &str = "enter fill give input insert need paste provide reply submit supply type tell me us copy write respond share replying entering typing pasting providing submitting \
     angeben eingeben eingabe eintippen eintragen gib geben nenne nennen tippe tippen schreiben schicke einfugen teilen teile benotige brauche \
     communiquez donnez donner entrer entrez fournir fournissez indiquer indiquez ecrivez renseignez saisir saisissez tapez collez envoyez besoin \
     digita digite escriba escribe facilite indica indique ingresa ingrese introduce introduzca proporciona proporcione pega pegue teclee envie necesito necesitamos \
@@ -105,21 +152,21 @@ pub(super) const QUESTIONS: &str = "what is, what s, whats, what are, wie lautet
     какой у вас, какой у тебя, какой ваш, какой твой, какие у вас";
 
 /// What makes it another question again.
-pub(super) const ANY: &str = "a an any ein eine un una une um uma uno een jakies";
+const ANY: &str = "a an any ein eine un una une um uma uno een jakies";
 
 /// Questions that are about something else in any case.
-pub(super) const WHY: &str = "why how when where who whose warum weshalb wann wo wer pourquoi comment quand cuando donde como \
+const WHY: &str = "why how when where who whose warum weshalb wann wo wer pourquoi comment quand cuando donde como \
     quando onde perche dove waarom wanneer waar hoe dlaczego kiedy gdzie почему зачем когда где";
 
 /// What may follow the verb: `reply with the code`, `preciso da sua senha`.
-pub(super) const LEADS: &str = "with in of mit von da de di do met";
+const LEADS: &str = "with in of mit von da de di do met";
 
 /// They turn a request into its opposite.
-pub(super) const NEVER: &str = "don dont never no not t nicht nie niemals kein keine ne pas jamais no nunca nao non mai niet nooit nie \
+const NEVER: &str = "don dont never no not t nicht nie niemals kein keine ne pas jamais no nunca nao non mai niet nooit nie \
     не никогда never";
 
 /// Fields that are plainly about something else, when the message alone asks for a secret.
-pub(super) const ORDINARY: &str = "address age amount area birth birthday branch channel city comment company country currency customer date \
+const ORDINARY: &str = "address age amount area birth birthday branch channel city comment company country currency customer date \
     day description domain email endpoint feedback file firstname folder gender host hostname id item label language lastname link \
     location mail message mobile month name nick nickname note notes number* order organization path phone place port postal postcode \
     project quantity query question reason region repo repository room server street subject summary tag tags team telephone \
@@ -134,20 +181,17 @@ pub(super) const ORDINARY: &str = "address age amount area birth birthday branch
     адрес имя фамилия город улица почта телефон логин слова";
 
 /// Names that say nothing by themselves, and what they stand for when the message speaks of that.
-pub(super) const BARE: &[(&[Secret], &str)] = &[
-    (
-        &[OneTimeCode, Pin, CardCode],
-        "code codes codigo codice kod код kode koodi digits",
-    ),
-    (
-        &[ApiKey, PrivateKey, Shared],
-        "key keys schlussel cle clave chave chiave sleutel klucz ключ",
-    ),
-    (
-        &[SeedPhrase],
-        "phrase phrases words wort worter frase fraza фраза",
-    ),
+pub(super) const BARE: &[(Part, &[Secret])] = &[
+    (Part::BareCode, &[OneTimeCode, Pin, CardCode]),
+    (Part::BareKey, &[ApiKey, PrivateKey, Shared]),
+    (Part::BarePhrase, &[SeedPhrase]),
 ];
+
+const BARE_CODE: &str = "code codes codigo codice kod код kode koodi digits";
+
+const BARE_KEY: &str = "key keys schlussel cle clave chave chiave sleutel klucz ключ";
+
+const BARE_PHRASE: &str = "phrase phrases words wort worter frase fraza фраза";
 
 /// What excuses a weak phrase with this word: words around it that tell what it means there. Whole words
 /// only.
@@ -211,7 +255,7 @@ pub(super) const OTHER_CARDS: &str = "bibliothek bonus business club fidelite ge
     versicherung video vip biblioteca socio tessera bibliotheque adherent";
 
 /// Before a clause they make it an example.
-pub(super) const EXAMPLES: &str =
+const EXAMPLES: &str =
     "eg example instance beispiel exemple ejemplo exemplo esempio voorbeeld przyklad например";
 
 /// Words that are hidden in letters of another alphabet alone.
@@ -225,7 +269,7 @@ pub(super) const UNSPACED_HEADS: &str = "的 策略 强度 強度 长度 長度 
     の長さ の強度 の有効期限 のヒント の名前 の種類 の変更 の再設定 のリセット の数 の送信 ポリシー リセット 再設定 変更 ヒント 管理 を忘れ を送信 を送る を受け \
     をリセット を再設定 を変更 をお忘れ をお送り が届 の有効 名 数 なし \
     정책 길이 강도 힌트 찾기 재설정 초기화 변경 만료 관리 이름 수 개수 를잊 를받을 를보낼 를재설정 를변경 을보낼 을받을 을받으실 를받으실 의 화 없이 \
-    ไม่";
+    ไม";
 
 /// The same, before.
 pub(super) const UNSPACED_LOST: &str = "忘记 忘記 忘了 重置 重設 找回 修改 没有 无 错误的 会员 會員 图书 图书馆 学生 停止 \
@@ -236,4 +280,4 @@ pub(super) const UNSPACED_LOST: &str = "忘记 忘記 忘了 重置 重設 找�
 pub(super) const UNSPACED_VERBS: &str = "输入 輸入 填写 填寫 提供 粘贴 貼上 告诉 告知 发给 回复 是什么 是多少 是什麼 \
     入力 記入 貼り付け 教えて ご記入 お知らせ 返信 は何 をどうぞ \
     입력 알려 붙여 적어 제공 무엇 뭔가 \
-    กรอก ใส่ ระบุ";
+    กรอก ใส ระบุ";

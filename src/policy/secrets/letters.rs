@@ -35,7 +35,7 @@ pub(super) fn unleeted(word: &str) -> String {
     word.chars()
         .map(|letter| match letter {
             '0' => 'o',
-            '1' | '!' => 'i',
+            '1' => 'i',
             '3' => 'e',
             '4' | '@' => 'a',
             '5' | '$' => 's',

@@ -1,10 +1,10 @@
 //! The lists of words, ready to be looked up.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::Secret;
-use super::grammar;
+use super::grammar::{self, Part};
 use super::text::{Text, Word};
 use super::words::{self, Strength};
 
@@ -15,7 +15,7 @@ pub(super) struct Phrase {
     pub(super) strength: Strength,
     pub(super) length: usize,
     /// What excuses it, if something can.
-    pub(super) excuses: Option<Set>,
+    pub(super) excuses: Option<&'static str>,
     words: Vec<Pattern>,
 }
 
@@ -26,61 +26,35 @@ struct Pattern {
     open: bool,
 }
 
-/// A list of words.
+/// The parts that a word has in a sentence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Parts(u32);
+
+/// The words of [`grammar::PARTS`], and the beginnings of words.
 #[derive(Debug, Default)]
-pub(super) struct Set {
-    whole: HashSet<&'static str>,
-    open: Vec<&'static str>,
+struct Grammar {
+    whole: HashMap<&'static str, Parts>,
+    open: Vec<(&'static str, Parts)>,
 }
 
-/// The lists of [`grammar`].
-#[derive(Debug)]
-pub(super) struct Grammar {
-    pub(super) heads: Set,
-    pub(super) trailers: Set,
-    pub(super) stops: Set,
-    pub(super) finite: Set,
-    pub(super) lost: Set,
-    pub(super) breakers: Set,
-    pub(super) void: Set,
-    pub(super) and: Set,
-    pub(super) verbs: Set,
-    pub(super) never: Set,
-    pub(super) ordinary: Set,
-    pub(super) making: Set,
-    pub(super) examples: Set,
-    pub(super) any: Set,
-    pub(super) leads: Set,
-    pub(super) why: Set,
-    pub(super) questions: Vec<Vec<Word>>,
-    pub(super) bare: Vec<(&'static [Secret], Set)>,
-}
+static GRAMMAR: LazyLock<Grammar> = LazyLock::new(|| {
+    let mut grammar = Grammar::default();
+    for (part, list) in grammar::PARTS {
+        let one = Parts::one(*part);
+        for word in list.split_whitespace() {
+            match word.strip_suffix('*') {
+                Some(open) => grammar.open.push((open, one)),
+                None => grammar.whole.entry(word).or_default().0 |= one.0,
+            }
+        }
+    }
+    grammar
+});
 
-pub(super) static GRAMMAR: LazyLock<Grammar> = LazyLock::new(|| Grammar {
-    heads: Set::read(grammar::HEADS),
-    trailers: Set::read(grammar::TRAILERS),
-    stops: Set::read(grammar::STOPS),
-    finite: Set::read(grammar::FINITE),
-    lost: Set::read(grammar::LOST),
-    breakers: Set::read(grammar::BREAKERS),
-    void: Set::read(grammar::VOID),
-    and: Set::read(grammar::AND),
-    verbs: Set::read(grammar::VERBS),
-    never: Set::read(grammar::NEVER),
-    ordinary: Set::read(grammar::ORDINARY),
-    making: Set::read(grammar::MAKING),
-    examples: Set::read(grammar::EXAMPLES),
-    any: Set::read(grammar::ANY),
-    leads: Set::read(grammar::LEADS),
-    why: Set::read(grammar::WHY),
-    questions: grammar::QUESTIONS
-        .split(',')
-        .map(|text| Text::read(text).words)
-        .collect(),
-    bare: grammar::BARE
-        .iter()
-        .map(|(secrets, list)| (*secrets, Set::read(list)))
-        .collect(),
+/// Questions that are answered with the thing itself.
+pub(super) static QUESTIONS: LazyLock<Vec<Vec<Word>>> = LazyLock::new(|| {
+    let questions = grammar::QUESTIONS.split(',');
+    questions.map(|text| Text::read(text).words).collect()
 });
 
 /// The phrases by the first letter of their first word, the longest first.
@@ -105,10 +79,10 @@ static PHRASES: LazyLock<HashMap<char, Vec<Phrase>>> = LazyLock::new(|| {
 });
 
 /// The names in scripts without spaces by their first letter, the longest first.
-static UNSPACED: LazyLock<HashMap<char, Vec<(Secret, &str)>>> = LazyLock::new(|| {
-    let mut names: HashMap<char, Vec<(Secret, &str)>> = HashMap::new();
+static UNSPACED: LazyLock<HashMap<char, Vec<(Secret, String)>>> = LazyLock::new(|| {
+    let mut names: HashMap<char, Vec<(Secret, String)>> = HashMap::new();
     for (what, list) in words::UNSPACED {
-        for name in list.split(',').map(str::trim) {
+        for name in list.split(',').map(|name| Text::read(name).flow) {
             if let Some(first) = name.chars().next() {
                 names.entry(first).or_default().push((*what, name));
             }
@@ -120,13 +94,12 @@ static UNSPACED: LazyLock<HashMap<char, Vec<(Secret, &str)>>> = LazyLock::new(||
     names
 });
 
-/// The name of a secret with which a text without spaces begins; the longest, if there are several.
-pub(super) fn unspaced(text: &str) -> Option<(Secret, &'static str)> {
+/// The name of a secret with which a text without spaces begins, and its length; the longest, if there
+/// are several.
+pub(super) fn unspaced(text: &str) -> Option<(Secret, usize)> {
     let names = UNSPACED.get(&text.chars().next()?)?;
-    names
-        .iter()
-        .find(|(_, name)| text.starts_with(name))
-        .copied()
+    let (what, name) = names.iter().find(|(_, name)| text.starts_with(name))?;
+    Some((*what, name.len()))
 }
 
 /// The phrase that begins with the first of these words; the longest, if there are several.
@@ -152,12 +125,12 @@ impl Phrase {
             })
             .collect();
         let excuses = match (what, strength) {
-            (Secret::CardNumber, _) => Some(Set::read(grammar::OTHER_CARDS)),
+            (Secret::CardNumber, _) => Some(grammar::OTHER_CARDS),
             (_, Strength::Strong) => None,
             _ => grammar::EXCUSES
                 .iter()
                 .find(|(word, _)| words.iter().any(|part| part.text == *word))
-                .map(|(_, list)| Set::read(list)),
+                .map(|(_, list)| *list),
         };
         Self {
             what,
@@ -191,29 +164,22 @@ impl Pattern {
     }
 }
 
-impl Set {
-    fn read(list: &'static str) -> Self {
-        let mut set = Self::default();
-        for word in list.split_whitespace() {
-            match word.strip_suffix('*') {
-                Some(open) => set.open.push(open),
-                None => {
-                    set.whole.insert(word);
-                }
-            }
-        }
-        set
+impl Parts {
+    fn one(part: Part) -> Self {
+        Self(1 << part as u32)
     }
 
-    pub(super) fn has(&self, word: &Word) -> bool {
-        self.whole.contains(word.text.as_str())
-            || self.open.iter().any(|open| word.text.starts_with(open))
-    }
-
-    /// Whether a text has one of the whole words.
-    pub(super) fn meets(&self, text: &Text) -> bool {
-        self.whole
+    /// The parts of a word.
+    pub(super) fn of(word: &str) -> Self {
+        let whole = GRAMMAR.whole.get(word).copied().unwrap_or_default();
+        let open = GRAMMAR
+            .open
             .iter()
-            .any(|word| text.vocabulary.contains(*word))
+            .filter(|(open, _)| word.starts_with(open));
+        Self(open.fold(whole.0, |parts, (_, more)| parts | more.0))
+    }
+
+    pub(super) fn has(self, part: Part) -> bool {
+        self.0 & Self::one(part).0 != 0
     }
 }

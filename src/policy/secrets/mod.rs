@@ -1,11 +1,12 @@
 //! Whether a form asks for a secret: a password, an API key, a token, a PIN, a card number, a seed
 //! phrase, a one-time code.
 //!
-//! "Servers MUST NOT use form mode elicitation to request sensitive information", and must send a
-//! person to a URL of their own for that (2025-11-25 and 2026-07-28 client/elicitation; 2025-06-18 says
-//! the same without the way out). What is typed into a form passes the client, the model's context and
-//! every log on the way. "Sensitive" means what grants access or moves money; names, addresses and
-//! other personal data are not meant, and are not looked for.
+//! "Servers MUST NOT use form mode elicitation to request sensitive information such as passwords, API
+//! keys, access tokens, or payment credentials", and must send a person to a URL of their own for that
+//! (2026-07-28 client/elicitation; 2025-11-25 says it in other words, and 2025-06-18 without the way
+//! out). What is typed into a form passes the client, the model's context and every log on the way.
+//! "Sensitive" are "secrets and credentials that grant access or authorize transactions": names,
+//! addresses and other personal data are not meant, and are not looked for.
 //!
 //! What a form asks for is told by its words, so this is a matter of judgement: each phrase that names
 //! a secret counts by what the words around it make of it, and by where it stands. Only text that is
@@ -28,15 +29,18 @@ mod words;
 use std::fmt;
 
 use self::fields::{Place, Takes};
-use self::lexicon::GRAMMAR;
+use self::grammar::{BARE, Part};
 use self::search::{Named, Role, Said, named};
-use self::text::Text;
+use self::text::{Text, Word};
 use self::words::Strength;
 use super::form::Form;
 use super::remark::line;
 
 /// How many characters of the name of a field are told.
 const MAX_NAME: usize = 60;
+
+/// How many bytes of a message are read; of a longer one its beginning and its end.
+const MAX_MESSAGE: usize = 64 * 1024;
 
 /// A secret that a form asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,7 +95,7 @@ pub enum Secret {
 pub fn wanted(message: &str, form: &Form) -> Option<Wanted> {
     let schema = form.schema();
     let told = |name| schema.get(name).and_then(serde_json::Value::as_str);
-    let mut told_all = message.to_owned();
+    let mut told_all = both_ends(message);
     for more in ["title", "description"].into_iter().filter_map(told) {
         told_all.push('\n');
         told_all.push_str(more);
@@ -99,11 +103,25 @@ pub fn wanted(message: &str, form: &Form) -> Option<Wanted> {
     let message = Message::read(&told_all);
     fields::places(form).iter().find_map(|place| {
         let what = message.judge(place)?;
+        // Beside all fields there is no name.
+        let unnamed = place.field.is_empty();
+        let field = if unnamed { place.title } else { place.field };
         Some(Wanted {
-            field: place.field.to_owned(),
+            field: field.to_owned(),
             what,
         })
     })
+}
+
+/// A message without the middle that nobody reads, if it is that long.
+fn both_ends(message: &str) -> String {
+    if message.len() <= MAX_MESSAGE {
+        return message.to_owned();
+    }
+    let first = message.floor_char_boundary(MAX_MESSAGE / 2);
+    let last = message.ceil_char_boundary(message.len() - MAX_MESSAGE / 2);
+    let part = |part: Option<&str>| part.unwrap_or_default().to_owned();
+    part(message.get(..first)) + "\n" + &part(message.get(last..))
 }
 
 /// The message of a question, and the secrets that it names.
@@ -188,12 +206,14 @@ impl Field {
         } else {
             &self.title
         };
-        let bare = GRAMMAR.bare.iter().find_map(|(secrets, words)| {
-            let only = !shown.words.is_empty() && shown.words.iter().all(|word| words.has(word));
+        let bare = BARE.iter().find_map(|(part, secrets)| {
+            let is = |word: &Word| word.is(*part);
+            let rest = |word: &Word| is(word) || word.is(Part::Verb) || word.is(Part::Void);
+            let only = shown.words.iter().any(is) && shown.words.iter().all(rest);
             let mut all = message.named.iter();
             all.find(|named| only && secrets.contains(&named.what))
         });
-        let ordinary = |text: &Text| text.words.iter().any(|word| GRAMMAR.ordinary.has(word));
+        let ordinary = |text: &Text| text.words.iter().any(|word| word.is(Part::Ordinary));
         let named = if ordinary(&self.name) || ordinary(&self.title) {
             bare
         } else {
@@ -214,7 +234,10 @@ impl Field {
         named.excuses.is_some_and(|excuses| {
             let own = [&self.name, &self.title, &self.description];
             let weak = named.strength != Strength::Strong;
-            own.iter().any(|text| excuses.meets(text)) || (weak && excuses.meets(&message.text))
+            let around = own.into_iter().chain(weak.then_some(&message.text));
+            let mut words = excuses.split_whitespace();
+            let around: Vec<_> = around.collect();
+            words.any(|word| around.iter().any(|text| text.vocabulary.contains(word)))
         })
     }
 }
@@ -236,10 +259,11 @@ impl Secret {
 }
 
 impl Wanted {
-    /// What the server is told whose form is refused.
+    /// What the server is told whose form is refused, with the way that it "MUST" take instead
+    /// (2025-11-25 client/elicitation).
     pub fn refusal(&self) -> String {
         format!(
-            "{self}; secrets are not asked for by form: send the person to a page of the server with mode `url`"
+            "{self}; a form must not ask for secrets: send the person to a page of the server, in URL mode (`mode: url`)"
         )
     }
 

@@ -4,19 +4,19 @@
 //! is what the words around make of it.
 
 use super::Secret;
-use super::grammar::{UNSPACED_HEADS, UNSPACED_LOST, UNSPACED_VERBS};
-use super::lexicon::{GRAMMAR, Phrase, Set, phrase, unspaced};
+use super::grammar::{Part, UNSPACED_HEADS, UNSPACED_LOST, UNSPACED_VERBS};
+use super::lexicon::{Phrase, QUESTIONS, phrase, unspaced};
 use super::text::{Text, Word};
 use super::words::Strength;
 
 /// The name of a secret in a text.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Named {
     pub(super) what: Secret,
     pub(super) strength: Strength,
     pub(super) said: Said,
     /// The words that excuse it, if some can.
-    pub(super) excuses: Option<&'static Set>,
+    pub(super) excuses: Option<&'static str>,
 }
 
 /// What a text says of a secret that it names.
@@ -57,12 +57,14 @@ pub(super) fn named(text: &Text, role: Role) -> Vec<Named> {
             place += 1;
             continue;
         };
-        if phrase.strength != Strength::Named || role == Role::Label {
+        let said = said(&text.words, place, phrase, role);
+        let counts = phrase.strength != Strength::Named || role == Role::Label;
+        if counts || said == Said::Ordered {
             let named = Named {
                 what: phrase.what,
                 strength: phrase.strength,
-                said: said(&text.words, place, phrase, role),
-                excuses: phrase.excuses.as_ref(),
+                said,
+                excuses: phrase.excuses,
             };
             add(&mut found, named);
         }
@@ -73,14 +75,7 @@ pub(super) fn named(text: &Text, role: Role) -> Vec<Named> {
 }
 
 fn add(found: &mut Vec<Named>, new: Named) {
-    let same = |old: &Named| {
-        let excuses = match (old.excuses, new.excuses) {
-            (Some(old), Some(new)) => std::ptr::eq(old, new),
-            (old, new) => old.is_none() && new.is_none(),
-        };
-        excuses && (old.what, old.strength, old.said) == (new.what, new.strength, new.said)
-    };
-    if !found.iter().any(same) {
+    if !found.contains(&new) {
         found.push(new);
     }
 }
@@ -90,16 +85,12 @@ fn said(words: &[Word], place: usize, phrase: &Phrase, role: Role) -> Said {
     let start = start_of_clause(words, place);
     let before = words.get(start..place).unwrap_or_default();
     let after = rest_of_clause(words, place + phrase.length);
-    let lost = before
-        .iter()
-        .rev()
-        .take(2)
-        .any(|word| GRAMMAR.lost.has(word));
+    let lost = before.iter().rev().take(2).any(|word| word.is(Part::Lost));
     let example = role == Role::Prose && is_example(words.get(..start).unwrap_or_default());
     if lost || example || is_about(after, phrase.strength) {
         return Said::About;
     }
-    let verb = before.iter().rposition(|word| GRAMMAR.verbs.has(word));
+    let verb = before.iter().rposition(|word| word.is(Part::Verb));
     let question = end_of_question(before);
     if question.is_none() && is_elsewhere(before, verb) {
         return Said::About;
@@ -108,23 +99,23 @@ fn said(words: &[Word], place: usize, phrase: &Phrase, role: Role) -> Said {
     if question.is_some() && is_any(own) {
         return Said::About;
     }
-    let making = |word: &Word| phrase.what == Secret::Password && GRAMMAR.making.has(word);
+    let making = |word: &Word| phrase.what == Secret::Password && word.is(Part::Making);
     let breaker = own
         .iter()
-        .position(|word| GRAMMAR.breakers.has(word) && !making(word));
+        .position(|word| word.is(Part::Breaker) && !making(word));
     if let Some(breaker) = breaker {
         let head = own.get(..breaker).unwrap_or_default();
-        if head.is_empty() || !head.iter().all(|word| GRAMMAR.void.has(word)) {
+        if head.is_empty() || !head.iter().all(|word| word.is(Part::Void)) {
             return Said::About;
         }
     }
-    if verb.max(question).is_some() || after.iter().any(|word| GRAMMAR.verbs.has(word)) {
+    if verb.max(question).is_some() || after.iter().any(|word| word.is(Part::Verb)) {
         return Said::Ordered;
     }
     if role == Role::Prose && before.len() > FAR {
         return Said::About;
     }
-    let ends = |word: &Word| GRAMMAR.trailers.has(word) || GRAMMAR.stops.has(word);
+    let ends = |word: &Word| word.is(Part::Trailer) || word.is(Part::Stop);
     let alone = before.len() <= NEAR && after.first().is_none_or(ends);
     if alone && phrase.strength == Strength::Strong {
         Said::Ordered
@@ -144,7 +135,7 @@ fn start_of_clause(words: &[Word], place: usize) -> usize {
 fn rest_of_clause(words: &[Word], place: usize) -> &[Word] {
     let after = words.get(place..).unwrap_or_default();
     let end = after.iter().take(WINDOW).position(|word| word.starts);
-    let end = end.unwrap_or(after.len().min(WINDOW));
+    let end = end.unwrap_or_else(|| after.len().min(WINDOW));
     after.get(..end).unwrap_or_default()
 }
 
@@ -154,7 +145,7 @@ fn is_example(words: &[Word]) -> bool {
         let last = words.iter().rev().take(2).map(|word| word.text.as_str());
         last.clone().eq(["g", "e"]) || last.eq(["b", "z"])
     };
-    words.last().is_some_and(|word| GRAMMAR.examples.has(word)) || eg()
+    words.last().is_some_and(|word| word.is(Part::Example)) || eg()
 }
 
 /// Where a question ends to which the answer is what follows.
@@ -164,40 +155,40 @@ fn end_of_question(before: &[Word]) -> Option<usize> {
         let same = |window: &[Word]| window.iter().zip(question).all(|(a, b)| a.text == b.text);
         Some(starts.position(same)? + question.len())
     };
-    GRAMMAR.questions.iter().filter_map(found).max()
+    QUESTIONS.iter().filter_map(found).max()
 }
 
 /// Whether any thing of the name is meant, and not one that somebody has.
 fn is_any(own: &[Word]) -> bool {
     // In Portuguese the article is that of a thing which is known: `a sua senha`.
     let known = |word: &Word| matches!(word.text.as_str(), "sua" | "tua");
-    own.first().is_some_and(|word| GRAMMAR.any.has(word)) && !own.get(1).is_some_and(known)
+    own.first().is_some_and(|word| word.is(Part::Any)) && !own.get(1).is_some_and(known)
 }
 
 /// Whether the words before the name of a secret, with the last verb at this place, ask for something
 /// else, or ask not to type it.
 fn is_elsewhere(before: &[Word], verb: Option<usize>) -> bool {
     let Some(verb) = verb else {
-        return before.iter().any(|word| GRAMMAR.never.has(word));
+        return before.iter().any(|word| word.is(Part::Never));
     };
     let ahead = before.get(..verb).unwrap_or_default();
     let behind = before.get(verb..).unwrap_or_default();
     let mut close = ahead.iter().rev().take(2);
     // In Portuguese `no` is a preposition, where it follows the verb.
     let mut never = behind.iter().filter(|word| word.text != "no");
-    ahead.iter().any(|word| GRAMMAR.why.has(word))
-        || close.any(|word| GRAMMAR.never.has(word))
-        || never.any(|word| GRAMMAR.never.has(word))
+    ahead.iter().any(|word| word.is(Part::Why))
+        || close.any(|word| word.is(Part::Never))
+        || never.any(|word| word.is(Part::Never))
 }
 
 /// The words that belong to the name of a secret: after the verb or question that ends at this place,
 /// and after what else is asked for.
 fn own_words(before: &[Word], asked: Option<usize>) -> &[Word] {
-    let and = before.iter().rposition(|word| GRAMMAR.and.has(word));
+    let and = before.iter().rposition(|word| word.is(Part::And));
     let from = asked.max(and.map(|and| and + 1));
     match before.get(from.unwrap_or(0)..).unwrap_or_default() {
         // One replies with something, types it in, and has need of it.
-        [lead, own @ ..] if asked.is_some() && from == asked && GRAMMAR.leads.has(lead) => own,
+        [lead, own @ ..] if asked.is_some() && from == asked && lead.is(Part::Lead) => own,
         own => own,
     }
 }
@@ -205,14 +196,14 @@ fn own_words(before: &[Word], asked: Option<usize>) -> &[Word] {
 /// Whether what follows the name of a secret is what the text is really about.
 fn is_about(after: &[Word], strength: Strength) -> bool {
     for word in after {
-        if GRAMMAR.heads.has(word) {
+        if word.is(Part::Head) {
             return true;
         }
-        if GRAMMAR.stops.has(word) || GRAMMAR.finite.has(word) {
+        if word.is(Part::Stop) || word.is(Part::Finite) {
             return false;
         }
         let number = word.text.chars().all(char::is_numeric);
-        if !number && !GRAMMAR.trailers.has(word) && !GRAMMAR.verbs.has(word) {
+        if !number && !word.is(Part::Trailer) && !word.is(Part::Verb) {
             return strength != Strength::Strong;
         }
     }
@@ -228,14 +219,14 @@ fn in_flow(flow: &str, role: Role, found: &mut Vec<Named>) {
         let ordered = any(UNSPACED_VERBS, |verb| clause.contains(verb));
         let mut end = 0;
         for (place, _) in clause.char_indices() {
-            let Some((what, name)) = clause.get(place..).and_then(unspaced) else {
+            let Some((what, length)) = clause.get(place..).and_then(unspaced) else {
                 continue;
             };
             // What is inside of a longer name is no name.
             if place < end {
                 continue;
             }
-            end = place + name.len();
+            end = place + length;
             let before = clause.get(..place).unwrap_or_default();
             let after = clause.get(end..).unwrap_or_default();
             add(

@@ -9,9 +9,11 @@
 //!   letters and digits that they have.
 
 use std::collections::HashSet;
+use std::sync::LazyLock;
 
-use super::grammar;
+use super::grammar::{self, Part};
 use super::letters::{is_unspaced, latin, plain, small, unleeted};
+use super::lexicon::Parts;
 use super::words;
 
 /// A text, ready to be searched.
@@ -31,7 +33,33 @@ pub(super) struct Word {
     pub(super) text: String,
     /// Whether a clause ends before it.
     pub(super) starts: bool,
+    /// What it can be in a sentence.
+    parts: Parts,
 }
+
+impl Word {
+    fn new(text: String, starts: bool) -> Self {
+        let parts = Parts::of(&text);
+        Self {
+            text,
+            starts,
+            parts,
+        }
+    }
+
+    /// Whether it has this part.
+    pub(super) fn is(&self, part: Part) -> bool {
+        self.parts.has(part)
+    }
+}
+
+/// The words under which no mask is looked for: they are themselves what masks are worn for.
+static KNOWN: LazyLock<HashSet<&str>> = LazyLock::new(|| {
+    let apart = words::COMPOUNDS
+        .iter()
+        .flat_map(|(_, apart)| apart.split(' '));
+    apart.collect()
+});
 
 /// How many single letters in a row may be one word.
 const SPELLED: usize = 4;
@@ -45,9 +73,10 @@ impl Text {
         let mut before = ' ';
         for (place, &letter) in letters.iter().enumerate() {
             let next = letters.get(place + 1).copied().unwrap_or(' ');
-            let signs = matches!(letter, '@' | '$' | '!');
             // Inside of a word these are letters in disguise.
-            let inside = signs && before.is_alphanumeric() && next.is_alphanumeric();
+            let sign = |letter: char| matches!(letter, '@' | '$');
+            let inside =
+                sign(letter) && !chunk.is_empty() && (next.is_alphanumeric() || sign(next));
             if letter.is_alphanumeric() || inside {
                 chunk.push(letter);
                 small(letter, &mut read.flow);
@@ -75,10 +104,7 @@ impl Text {
         let pieces = pieces(chunk);
         chunk.clear();
         for text in pieces {
-            self.words.push(Word {
-                text,
-                starts: std::mem::take(starts),
-            });
+            self.words.push(Word::new(text, std::mem::take(starts)));
         }
     }
 
@@ -114,10 +140,8 @@ impl Text {
         let mut starts = run.first().is_some_and(|word| word.starts);
         run.clear();
         for text in hidden {
-            self.words.push(Word {
-                text,
-                starts: std::mem::take(&mut starts),
-            });
+            self.words
+                .push(Word::new(text, std::mem::take(&mut starts)));
         }
     }
 }
@@ -154,7 +178,7 @@ fn pieces(chunk: &[char]) -> Vec<String> {
             None => apart.push(piece),
         }
     }
-    let known = |words: &[String]| words.iter().any(|word| words::is_compound(word));
+    let known = |words: &[String]| words.iter().any(|word| KNOWN.contains(word.as_str()));
     if known(&apart) {
         return apart;
     }

@@ -17,7 +17,7 @@ pub(super) enum Strength {
     Strong,
     /// It names a secret unless something around it says otherwise.
     Weak,
-    /// The same, and only as the name or title of a field.
+    /// The same, and only as the name or title of a field, or as what a person is told to type.
     Named,
 }
 
@@ -63,13 +63,6 @@ pub(super) const COMPOUNDS: &[(&str, &str)] = &[
     ("*cvv", "cvv"),
     ("*otp", "otp"),
 ];
-
-/// Whether a word is one that is looked for in compounds.
-pub(super) fn is_compound(word: &str) -> bool {
-    COMPOUNDS
-        .iter()
-        .any(|(_, apart)| apart.split(' ').any(|part| part == word))
-}
 
 /// What secrets are called, in scripts that separate words.
 pub(super) const PHRASES: &[(Secret, Strength, &str)] = &[
@@ -140,7 +133,8 @@ pub(super) const PHRASES: &[(Secret, Strength, &str)] = &[
         OneTimeCode,
         Weak,
         "tan, digit code, guard code, code we sent, code we texted, code we emailed, code you received, code sent to, code that was sent, \
-         code from the sms, code from the text message, code from your authenticator, code from the authenticator, code from authenticator",
+         code from the sms, code from the text message, code from your text message, code from your sms, code from your phone, code from your authenticator, code from the authenticator, code from authenticator, \
+         code from authenticator app, code from the authenticator app, code from your authenticator app",
     ),
     (
         SeedPhrase,
