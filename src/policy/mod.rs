@@ -52,9 +52,6 @@ use crate::config::questions::{
 use crate::protocol::elicitation::Action;
 use crate::upstream::client::HttpClient;
 
-/// How often a person is asked again whose answer does not fit.
-const MOST_AGAIN: u8 = 2;
-
 /// What happens to the questions of one server.
 #[derive(Debug)]
 pub struct Policy {
@@ -75,7 +72,7 @@ pub struct Case {
     form: Option<Form>,
     /// The parameters that the person is shown (JSON text), where they are not those of the server.
     shown: Option<String>,
-    again: u8,
+    again: u32,
 }
 
 /// What is thought of an answer.
@@ -397,7 +394,7 @@ impl Policy {
         let none = Form::read("{}").ok();
         let form = case.form.as_ref().or(none.as_ref());
         match form.and_then(|form| remark::again(shown, form, &faults)) {
-            Some(again) if case.again < MOST_AGAIN => {
+            Some(again) if case.again < remark::MAX_AGAIN => {
                 case.again += 1;
                 case.note(By::Answer, Said::Again);
                 Review::Again(again)
