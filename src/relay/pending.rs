@@ -80,6 +80,11 @@ impl Pending {
         self.held.notify_one();
     }
 
+    /// Whether the client was told of it: until then only a hook knows.
+    pub(super) fn was_shown(&self) -> bool {
+        self.clock.is_some()
+    }
+
     /// The question is over before its time.
     pub(super) fn stop_clock(&self) {
         if let Some(clock) = &self.clock {

@@ -123,7 +123,7 @@ impl LiveSession {
             "withdrawn_by_server",
         )
         .await;
-        if !unread {
+        if !unread && pending.was_shown() {
             let told = notice.replacing(server_id, &id.to_string());
             self.deliver(cause.or(question.cause), Item::Withdrawn(id, told))
                 .await;
@@ -151,7 +151,7 @@ impl LiveSession {
         pending.stop_clock();
         self.record_unanswered(&question, &pending, Outcome::Cancelled, "request_over")
             .await;
-        if !unread {
+        if !unread && pending.was_shown() {
             let params = format!(r#"{{"requestId":{id},"reason":"the request is over"}}"#);
             let notice = message::notification("notifications/cancelled", &params);
             self.deliver(Some(call), Item::Withdrawn(id, notice)).await;
