@@ -78,16 +78,14 @@ impl LiveSession {
                 .refuse(question, &asker, -32602, "no_call", NO_CALL)
                 .await;
         }
-        let Some(place) = self.shared.limiter.question(self.principal()) else {
-            return self
-                .refuse(
-                    question,
-                    &asker,
-                    -31006,
-                    "capacity",
-                    "too many questions wait for this person",
-                )
-                .await;
+        let limiter = &self.shared.limiter;
+        let place = match limiter.question(self.server().name(), self.principal()) {
+            Ok(place) => place,
+            Err(why) => {
+                return self
+                    .refuse(question, &asker, why.code(), why.reason(), why.text())
+                    .await;
+            }
         };
         let summary = Summary::of(question);
         let held = Arc::new(Notify::new());
