@@ -1,10 +1,11 @@
-//! What one server or principal has used up, and the map of those of principals.
+//! What one server or principal has used up, and the maps of those of principals: one for what they ask, and
+//! one for what each server asks them.
 //!
 //! # Invariants
 //! - A count never exceeds its maximum, and each success is given back exactly once, by the drop of its guard.
-//! - The map has at most [`ACCOUNTS_MAX`] entries. Principals that find it full share one account
+//! - A map has at most [`ACCOUNTS_MAX`] entries. Principals that find it full share one account of it
 //!   until the next sweep: strangers are slowed down together, those who are known are not.
-//! - An account leaves the map only when nobody holds it and it says nothing that a new one would not.
+//! - An account leaves its map only when nobody holds it and it says nothing that a new one would not.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use governor::{Quota, RateLimiter};
 use crate::auth::Principal;
 use crate::config::Rate;
 
-/// Principals that have an account of their own at once; about 300 bytes each.
+/// Principals that have an account of their own in one map at once; about 300 bytes each.
 pub(super) const ACCOUNTS_MAX: usize = 100_000;
 
 /// What one server or principal uses at the moment.

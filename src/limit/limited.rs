@@ -1,4 +1,4 @@
-//! What one who is over a limit is told.
+//! What one who is over a limit is told: a caller, or a server that asks questions.
 //!
 //! # Invariants
 //! - The text names the limit and the wait, and nothing of what others do.
@@ -42,6 +42,45 @@ pub enum What {
     Concurrency(NonZeroU32),
     /// Sessions at once.
     Sessions(usize),
+}
+
+/// Why a server may not put one question more to a principal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuestionLimited {
+    /// As many as may do wait for the principal, of all servers together.
+    Questions,
+    /// As many as may do wait for the principal, of this server.
+    Pending,
+    /// The server asks the principal faster than it may.
+    Rate,
+}
+
+impl QuestionLimited {
+    /// A word for `data.reason` and the record.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Questions => "capacity",
+            Self::Pending => "question_pending",
+            Self::Rate => "question_rate",
+        }
+    }
+
+    /// The JSON-RPC code.
+    pub fn code(self) -> i32 {
+        match self {
+            Self::Questions | Self::Pending => -31006,
+            Self::Rate => -31004,
+        }
+    }
+
+    /// What the server is told.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Questions => "too many questions wait for this person",
+            Self::Pending => "too many questions of this server wait for this person",
+            Self::Rate => "this server asks this person too many questions in a short time",
+        }
+    }
 }
 
 /// For the client: `server booking allows 20 requests/s; try again in 350 ms`.

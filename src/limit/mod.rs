@@ -10,12 +10,15 @@
 //!   the two, another request of the same principal may find the bucket emptier than it is.
 //! - The principal's limits are asked first: one who is over their own never touches what all share,
 //!   and hears of their own limit when both are reached.
-//! - What is unlimited has no state: without limits on principals no principal is remembered.
+//! - What is unlimited has no state: without limits on principals, and on the questions of servers, no
+//!   principal is remembered.
+//! - A question takes from all three limits or from none: the rate, which gives nothing back, is asked last.
 //! - Nothing waits here, and no lock is held when a function returns.
 //! - Memory is bounded, see [`account`]; [`Limiter::sweep`] has to be called now and then.
 
 mod account;
 mod limited;
+mod question;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -28,8 +31,9 @@ use governor::clock::{Clock, DefaultClock};
 use crate::auth::Principal;
 use crate::config::{Config, RateLimits, ServerName};
 use account::{Account, Accounts, Bucket, Count};
+use question::QuestionRules;
 
-pub use limited::{Limited, What, Who};
+pub use limited::{Limited, QuestionLimited, What, Who};
 
 /// Decides whether one more request, notification, session or question is within the limits.
 pub struct Limiter<C: Clock = DefaultClock> {
@@ -39,6 +43,7 @@ pub struct Limiter<C: Clock = DefaultClock> {
     sessions_each: Option<usize>,
     sessions_all: Option<(usize, Arc<Count>)>,
     questions_each: Option<usize>,
+    questions_of: HashMap<ServerName, QuestionRules<C>>,
 }
 
 /// What applies to one server, or to each principal.
@@ -78,8 +83,8 @@ pub struct SessionSlot {
 #[derive(Debug)]
 #[must_use]
 pub struct QuestionSlot {
-    #[expect(dead_code, reason = "held for its drop")]
-    own: Option<Guard>,
+    #[expect(dead_code, reason = "held for their drop")]
+    waiting: [Option<Guard>; 2],
 }
 
 /// One of an account's counts, to be given back.
@@ -138,6 +143,10 @@ impl<C: Clock + Clone> Limiter<C> {
             .servers
             .values()
             .filter(|server| server.limits != RateLimits::default());
+        let questions_of = config.servers.values().filter_map(|server| {
+            let rules = QuestionRules::new(&server.questions.limits, clock)?;
+            Some((server.name.clone(), rules))
+        });
         let each = &config.limits.per_principal;
         Self {
             servers: servers
@@ -153,6 +162,7 @@ impl<C: Clock + Clone> Limiter<C> {
             sessions_each: each.sessions,
             sessions_all: config.sessions.max.map(|max| (max, Arc::default())),
             questions_each: each.questions,
+            questions_of: questions_of.collect(),
         }
     }
 
@@ -172,13 +182,26 @@ impl<C: Clock + Clone> Limiter<C> {
         )
     }
 
-    /// Asks for one question more that waits for the principal's answer; `None`: there are enough.
-    pub fn question(&self, principal: &Principal) -> Option<QuestionSlot> {
-        let Some(max) = self.questions_each else {
-            return Some(QuestionSlot { own: None });
+    /// Asks for one question more that this server puts to the principal, and that waits for the answer.
+    pub fn question(
+        &self,
+        server: &ServerName,
+        principal: &Principal,
+    ) -> Result<QuestionSlot, QuestionLimited> {
+        let own = match self.questions_each {
+            None => None,
+            Some(max) => Some(
+                Guard::take(&self.accounts.of(principal), Kind::Question, max)
+                    .ok_or(QuestionLimited::Questions)?,
+            ),
         };
-        let guard = Guard::take(&self.accounts.of(principal), Kind::Question, max)?;
-        Some(QuestionSlot { own: Some(guard) })
+        let of_server = match self.questions_of.get(server) {
+            None => None,
+            Some(rules) => rules.take(principal)?,
+        };
+        Ok(QuestionSlot {
+            waiting: [own, of_server],
+        })
     }
 
     /// Asks for one session more, of the principal and of all.
@@ -204,11 +227,15 @@ impl<C: Clock + Clone> Limiter<C> {
     }
 
     /// Forgets the principals of whom there is nothing to remember. To be called each minute; takes
-    /// time in proportion to the principals seen since the last one (some 10 ms for 100 000).
+    /// time in proportion to the principals seen since the last one (some 10 ms for 100 000), by all
+    /// and by each server that asked them.
     pub fn sweep(&self) {
         let bucket = self.principals.bucket.as_ref();
         self.accounts
             .sweep(|account| bucket.is_none_or(|bucket| bucket.is_full(account)));
+        for rules in self.questions_of.values() {
+            rules.sweep();
+        }
     }
 
     fn server(&self, name: &ServerName) -> Option<Party<'_, C>> {

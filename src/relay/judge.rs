@@ -133,11 +133,12 @@ impl LiveSession {
                 text: "the call has caused as many questions as it may".to_owned(),
             });
         }
-        let place = self.shared.limiter.question(self.principal());
-        place.ok_or_else(|| Refusal {
-            code: -31006,
-            reason: "capacity",
-            text: "too many questions wait for this person".to_owned(),
+        let limiter = &self.shared.limiter;
+        let place = limiter.question(self.server().name(), self.principal());
+        place.map_err(|why| Refusal {
+            code: why.code(),
+            reason: why.reason(),
+            text: why.text().to_owned(),
         })
     }
 

@@ -11,7 +11,11 @@ const QUESTIONS: usize = 50;
 async fn every_question_to_its_own_caller() {
     let server = Server::start().await;
     let gateway = Setup::new()
-        .server("alpha", &server)
+        .server_with(
+            "alpha",
+            &server,
+            "{ questions: { limits: { pending: off, rate: off } } }",
+        )
         .yaml("limits: { per_principal: { sessions: off, questions: off } }")
         .start()
         .await;

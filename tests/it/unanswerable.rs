@@ -287,6 +287,55 @@ async fn more_questions_than_allowed() {
     reply.next().await;
 }
 
+/// What one server may ask a person is limited by the server: how many of its questions wait, and how fast
+/// they come. It is told which limit it was, and so is the record; another server may ask them all the same.
+#[tokio::test]
+async fn more_questions_than_the_server_may_ask() {
+    for (limits, code, reason) in [
+        ("{ pending: 1 }", -31006, "question_pending"),
+        ("{ rate: 1/h }", -31004, "question_rate"),
+    ] {
+        let (server, other) = (Server::start().await, Server::start().await);
+        let gateway = Setup::new()
+            .server_with(
+                "alpha",
+                &server,
+                &format!("{{ questions: {{ limits: {limits} }} }}"),
+            )
+            .server("beta", &other)
+            .start()
+            .await;
+        let session = Client::new(&gateway, "alpha").open(EVERYTHING).await;
+        let (mut reply, stream) = asking(&server, &session).await;
+        for id in ["1", "2"] {
+            stream
+                .send(&json::request(id, "elicitation/create", &json::form("?")))
+                .await;
+        }
+        let first = reply.question("elicitation/create").await;
+        let refused = json::parse(&server.answer_to("2").await)["error"].clone();
+        assert_eq!(refused["code"], code, "{refused}");
+        assert_eq!(refused["data"]["reason"], reason, "{refused}");
+        gateway
+            .audited("the refusal", |line| {
+                line["type"] == "question.answered"
+                    && line["outcome"] == "refused"
+                    && line["reason"] == reason
+                    && line["code"] == code
+            })
+            .await;
+
+        let elsewhere = Client::new(&gateway, "beta").open(EVERYTHING).await;
+        let (mut call, asks) = asking(&other, &elsewhere).await;
+        asks.send(&json::request("1", "elicitation/create", &json::form("?")))
+            .await;
+        call.question("elicitation/create").await;
+
+        session.answer(&first, r#"{"action":"decline"}"#).await;
+        assert!(server.answer_to("1").await.contains("decline"));
+    }
+}
+
 async fn asking(server: &Server, session: &Session) -> (Reply, Stream) {
     let call = session.start(json::call("1", "ask", "{}"));
     let stream = server.called("ask").await.stream();

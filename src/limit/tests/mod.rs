@@ -1,5 +1,7 @@
 //! The limits, with a clock that only moves when it is told to.
 
+mod questions;
+
 use std::collections::BTreeMap;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,8 +11,10 @@ use proptest::prelude::*;
 
 use super::account::ACCOUNTS_MAX;
 use super::*;
+use crate::config::questions::QuestionLimits;
 use crate::config::{
-    Access, LimitAnswer, Limits, PrincipalLimits, PublicUrl, Rate, Server, Sessions, Timeouts,
+    Access, LimitAnswer, Limits, PrincipalLimits, PublicUrl, Questions, Rate, Server, Sessions,
+    Timeouts,
 };
 
 fn n(number: u32) -> NonZeroU32 {
@@ -73,15 +77,34 @@ fn config() -> Config {
 
 fn limited(server: RateLimits, principal: RateLimits) -> Config {
     let mut config = config();
-    config.servers.insert(
-        booking(),
-        Arc::new(Server {
-            limits: server,
-            ..Server::at(booking(), "http://127.0.0.1/mcp".parse().unwrap())
-        }),
-    );
+    add(&mut config, booking(), server, asking(None, None));
     config.limits.per_principal.rates = principal;
     config
+}
+
+fn add(config: &mut Config, name: ServerName, limits: RateLimits, asking: QuestionLimits) {
+    let server = Server {
+        limits,
+        questions: Questions {
+            limits: asking,
+            ..Questions::default()
+        },
+        ..Server::at(name.clone(), "http://127.0.0.1/mcp".parse().unwrap())
+    };
+    config.servers.insert(name, Arc::new(server));
+}
+
+/// What a server may ask; in one call as much as it likes.
+fn asking(pending: Option<u32>, rate: Option<Rate>) -> QuestionLimits {
+    QuestionLimits {
+        per_call: None,
+        pending: pending.map(n),
+        rate,
+    }
+}
+
+fn travel() -> ServerName {
+    ServerName("travel".into())
 }
 
 fn booking() -> ServerName {
@@ -271,19 +294,6 @@ fn sessions_are_counted_per_principal_and_in_total() {
 }
 
 #[test]
-fn questions_wait_in_bounded_number_per_principal() {
-    let mut config = config();
-    config.limits.per_principal.questions = Some(2);
-    let (limiter, _) = fake(&config);
-    let first = limiter.question(&who("alice")).unwrap();
-    let _second = limiter.question(&who("alice")).unwrap();
-    assert!(limiter.question(&who("alice")).is_none());
-    assert!(limiter.question(&who("bob")).is_some());
-    drop(first);
-    assert!(limiter.question(&who("alice")).is_some());
-}
-
-#[test]
 fn what_is_unlimited_leaves_no_trace() {
     let (limiter, _) = fake(&limited(RateLimits::default(), RateLimits::default()));
     let alice = who("alice");
@@ -292,10 +302,11 @@ fn what_is_unlimited_leaves_no_trace() {
         .collect();
     let sessions: Vec<_> = (0..100).map(|_| limiter.session(&alice).unwrap()).collect();
     let questions: Vec<_> = (0..100)
-        .map(|_| limiter.question(&alice).unwrap())
+        .map(|_| limiter.question(&booking(), &alice).unwrap())
         .collect();
     assert_eq!(passed(&limiter, &alice, 100), 100);
     assert_eq!((limiter.servers.len(), limiter.accounts.len()), (0, 0));
+    assert_eq!(limiter.questions_of.len(), 0);
     drop((guards, sessions, questions));
 }
 
@@ -356,10 +367,16 @@ fn under_threads_never_more_run_than_may_and_all_places_come_back() {
     config.limits.per_principal.sessions = Some(most);
     config.limits.per_principal.questions = Some(most);
     config.sessions.max = Some(most);
+    add(
+        &mut config,
+        travel(),
+        RateLimits::default(),
+        asking(Some(MOST - 1), None),
+    );
     let limiter = Limiter::new(&config);
-    let inside = [const { AtomicUsize::new(0) }; 3];
+    let inside = [const { AtomicUsize::new(0) }; 4];
     let barrier = Barrier::new(8);
-    let visit = |count: &AtomicUsize| {
+    let visit = |count: &AtomicUsize, most: usize| {
         assert!(count.fetch_add(1, Ordering::SeqCst) < most);
         std::thread::yield_now();
         count.fetch_sub(1, Ordering::SeqCst);
@@ -372,15 +389,19 @@ fn under_threads_never_more_run_than_may_and_all_places_come_back() {
                 let alice = who("alice");
                 for turn in 0..5_000 {
                     if let Ok(guard) = limiter.admit(&booking(), &alice) {
-                        visit(&inside[0]);
+                        visit(&inside[0], most);
                         drop(guard);
                     }
                     if let Ok(guard) = limiter.session(&alice) {
-                        visit(&inside[1]);
+                        visit(&inside[1], most);
                         drop(guard);
                     }
-                    if let Some(guard) = limiter.question(&alice) {
-                        visit(&inside[2]);
+                    if let Ok(guard) = limiter.question(&booking(), &alice) {
+                        visit(&inside[2], most);
+                        drop(guard);
+                    }
+                    if let Ok(guard) = limiter.question(&travel(), &alice) {
+                        visit(&inside[3], most - 1);
                         drop(guard);
                     }
                     if (thread + turn) % 100 == 0 {
@@ -397,7 +418,10 @@ fn under_threads_never_more_run_than_may_and_all_places_come_back() {
     let sessions: Vec<_> = (0..10)
         .filter_map(|_| limiter.session(&alice).ok())
         .collect();
-    let questions: Vec<_> = (0..10).filter_map(|_| limiter.question(&alice)).collect();
+    let questions: Vec<_> = (0..10)
+        .flat_map(|_| [travel(), booking()])
+        .filter_map(|server| limiter.question(&server, &alice).ok())
+        .collect();
     assert_eq!(
         (admitted.len(), sessions.len(), questions.len()),
         (most, most, most)
@@ -405,6 +429,7 @@ fn under_threads_never_more_run_than_may_and_all_places_come_back() {
     drop((admitted, sessions, questions));
     limiter.sweep();
     assert_eq!((limiter.accounts.len(), limiter.accounts.entries()), (0, 0));
+    assert_eq!(limiter.questions_of[&travel()].len(), 0);
 }
 
 #[test]
