@@ -7,6 +7,9 @@ use super::message::{self, Message};
 use super::modern::META_SUBSCRIPTION;
 use super::object::{edit, elements, members, quoted, text};
 
+/// The most resources that one client may want to hear of at once.
+pub const MOST: usize = 256;
+
 /// The lists that can change, by the capabilities that they belong to.
 const LISTS: [&str; 3] = ["tools", "prompts", "resources"];
 

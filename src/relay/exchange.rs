@@ -166,7 +166,8 @@ impl Exchange {
         let session = Arc::clone(&self.session);
         let end = match session.lease() {
             Lease::Legacy(wire) => self.relay(wire).await,
-            Lease::Modern(modern) => self.drive(modern).await,
+            // Apart: a call at a legacy server must not take the room that rounds need.
+            Lease::Modern(modern) => Box::pin(self.drive(modern)).await,
         };
         let (cancelled, stream) = {
             let mut state = self.session.state();

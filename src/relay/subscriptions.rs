@@ -8,6 +8,7 @@
 //! - A client that subscribed to a resource was told so only after the server had agreed.
 //! - Nobody is listened to for a client that has had no stream for [`UNHEARD`].
 //! - What may have been missed while nobody listened is made up for by saying that it changed.
+//! - A stream that ends is opened again, each time later while it does not hold.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ use super::standalone::jittered;
 use crate::error::Error;
 use crate::protocol::message::Message;
 use crate::protocol::object::members;
-use crate::protocol::subscription::Filter;
+use crate::protocol::subscription::{Filter, MOST};
 use crate::protocol::to_legacy::untagged;
 
 /// What a server offers beside answers, as it discovered.
@@ -171,6 +172,11 @@ impl Listener<'_> {
                 Wish::Unsubscribe(uri) => {
                     self.wanted.remove(&uri);
                 }
+                Wish::Subscribe(uri, done) if self.has_no_room_for(&uri) => {
+                    let _gone = done.send(Err(NotSubscribed::Failed(Error::Capacity(
+                        "the session has too many subscriptions".into(),
+                    ))));
+                }
                 Wish::Subscribe(uri, done) => {
                     self.wanted.insert(uri.clone());
                     waiting.push((uri, done));
@@ -213,6 +219,10 @@ impl Listener<'_> {
                 }
             }
         }
+    }
+
+    fn has_no_room_for(&self, uri: &str) -> bool {
+        self.wanted.len() >= MOST && !self.wanted.contains(uri)
     }
 
     /// Opens a subscription to all that is wanted; gives the resources that the server agreed to.
@@ -349,8 +359,8 @@ async fn gather(first: Wish, wishes: &mut Receiver<Wish>) -> Vec<Wish> {
 
 /// The resources that a server agreed to tell about.
 fn agreed(acknowledged: &Message) -> BTreeSet<String> {
-    const MOST: usize = 100_000;
+    const READ: usize = 100_000;
     let [filter] = acknowledged.param(["notifications"]).unwrap_or_default();
-    let agreed = Filter::read(filter, MOST).unwrap_or_default();
+    let agreed = Filter::read(filter, READ).unwrap_or_default();
     agreed.uris.into_iter().collect()
 }

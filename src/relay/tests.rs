@@ -2,6 +2,7 @@
 //! behind it, on loopback.
 
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
@@ -19,6 +20,9 @@ use crate::protocol::message::{self, Message};
 use crate::protocol::sse;
 use crate::protocol::subscription::{self, Filter};
 
+/// Numbers the requests.
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
 /// A relay to one server, and the streams that are opened there.
 struct Rig {
     relay: Relay,
@@ -35,12 +39,14 @@ async fn serve(State(streams): State<mpsc::Sender<Stream>>, body: Bytes) -> Resp
     let request = Message::parse(&body).unwrap();
     let id = request.id().unwrap();
     if request.method() == "server/discover" {
-        let found = r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}}}"#;
+        let found = r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true},"resources":{"subscribe":true}}}"#;
         let json = [(CONTENT_TYPE, "application/json")];
         return (json, message::result(id, found)).into_response();
     }
     let (stream, chunks) = mpsc::channel(1);
-    let agreed = subscription::acknowledgement(id, &Filter::default());
+    let [wanted] = request.param(["notifications"]).unwrap();
+    let wanted = Filter::read(wanted, usize::MAX).unwrap_or_default();
+    let agreed = subscription::acknowledgement(id, &wanted);
     stream.send(sse::encode(None, &agreed)).await.unwrap();
     streams.send(stream).await.unwrap();
     let body = stream::unfold(chunks, async |mut chunks| {
@@ -76,7 +82,7 @@ impl Rig {
         reason = "the server ends with the test's runtime"
     )]
     async fn new() -> Self {
-        let (opened, streams) = mpsc::channel(1);
+        let (opened, streams) = mpsc::channel(1024);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let routes = axum::Router::new().fallback(serve).with_state(opened);
@@ -109,6 +115,22 @@ impl Rig {
         self.relay
             .session(&self.server, &self.who, id.as_bytes())
             .unwrap()
+    }
+
+    /// The response to a request of a session.
+    async fn say(&self, session: &Arc<LiveSession>, method: &str, params: String) -> Message {
+        let id = NEXT.fetch_add(1, Ordering::Relaxed).to_string();
+        let request = Message::parse(&message::request(&id, method, &params)).unwrap();
+        let accept = Accept {
+            json: true,
+            events: false,
+        };
+        let admission = self.relay.limiter().admit(&self.server, &self.who).unwrap();
+        match session.call(request, accept, admission).await {
+            Ok(Answer::Json(_, response)) => Message::parse(&response).unwrap(),
+            Err(error) => Message::parse(&error.body(Some(&id), None)).unwrap(),
+            Ok(other) => panic!("{other:?}"),
+        }
     }
 }
 
@@ -174,4 +196,23 @@ async fn a_server_that_ends_each_stream_at_once_is_left_alone() {
     let both = async { tokio::join!(ending, reading) };
     assert!(within_an_hour(both).await.is_none());
     assert!((5..100).contains(&times), "{times} streams in an hour");
+}
+
+/// A session that subscribes to ever more is told when it is enough; what it has stays.
+#[tokio::test]
+async fn what_a_session_subscribes_to_is_bounded() {
+    let rig = Rig::new().await;
+    let session = rig.session().await;
+    let subscribe = |number: usize| {
+        let params = format!(r#"{{"uri":"shop://{number}"}}"#);
+        rig.say(&session, "resources/subscribe", params)
+    };
+    let all: Vec<_> = (0..subscription::MOST).collect();
+    for some in all.chunks(16) {
+        let answers = futures_util::future::join_all(some.iter().map(|it| subscribe(*it)));
+        assert!(answers.await.iter().all(|answer| answer.error().is_none()));
+    }
+    let refused = subscribe(subscription::MOST).await;
+    assert!(refused.error().unwrap().contains("-31006"), "{refused:?}");
+    assert!(subscribe(0).await.error().is_none());
 }

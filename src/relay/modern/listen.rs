@@ -22,10 +22,7 @@ use crate::protocol::client_legacy::Accept;
 use crate::protocol::client_modern::Rejected;
 use crate::protocol::message::{Kind, Message};
 use crate::protocol::object::text;
-use crate::protocol::subscription::{self, Filter};
-
-/// The most resources that one listen may name.
-const MOST: usize = 256;
+use crate::protocol::subscription::{self, Filter, MOST};
 
 /// Those who wait for what one session hears.
 #[derive(Debug, Default)]

@@ -314,6 +314,25 @@ impl Gateway {
         );
     }
 
+    /// How much memory it has in use, in bytes.
+    pub(crate) fn memory(&self) -> usize {
+        let status = self.process("status");
+        let status = std::fs::read_to_string(status).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kibibytes = line.and_then(|line| line.split_whitespace().next());
+        kibibytes.unwrap().parse::<usize>().unwrap() * 1024
+    }
+
+    /// How many files and sockets it has open.
+    pub(crate) fn descriptors(&self) -> usize {
+        std::fs::read_dir(self.process("fd")).unwrap().count()
+    }
+
+    fn process(&self, what: &str) -> PathBuf {
+        let id = self.child.id().expect("still running");
+        Path::new("/proc").join(id.to_string()).join(what)
+    }
+
     /// Asks it to end (SIGTERM), without waiting.
     pub(crate) async fn terminate(&self) {
         let id = self.child.id().expect("still running");

@@ -250,12 +250,18 @@ impl Shared {
     }
 
     /// Asks the argument `token` back, as often as the argument `rounds` says, and returns what was
-    /// answered, all by itself.
+    /// answered, all by itself. Where `at_once` says so, each round is that many questions, and all are
+    /// numbered.
     fn quiz(self: &Arc<Self>, seen: Seen) -> Response {
         let (chunks, response) = streaming("text/event-stream");
         let argument = |name| seen.raw(&["params", "arguments", name]);
+        let number = |name| argument(name).map(|number| number.parse::<usize>().unwrap());
         let token = argument("token").unwrap_or_default();
-        let rounds = argument("rounds").map_or(1, |rounds| rounds.parse().unwrap());
+        let (rounds, at_once) = (number("rounds").unwrap_or(1), number("at_once"));
+        let message = move |number| match at_once {
+            None => token.clone(),
+            Some(_) => token.replacen('"', &format!("\"{number}:"), 1),
+        };
         let shared = Arc::clone(self);
         tokio::spawn(async move {
             let stream = Stream {
@@ -265,17 +271,22 @@ impl Shared {
             };
             let mut said = Vec::new();
             for _ in 0..rounds {
-                let Ok(answer) = shared.question(&stream, &token).await.await else {
-                    return;
-                };
-                said.push(json::raw(&answer, &["result", "content", "said"]).unwrap_or(answer));
+                let mut asked = Vec::new();
+                for number in 0..at_once.unwrap_or(1) {
+                    let message = message(said.len() + number);
+                    asked.push(shared.question(&stream, &message).await);
+                }
+                for answered in asked {
+                    let Ok(answer) = answered.await else { return };
+                    said.push(json::raw(&answer, &["result", "content", "said"]).unwrap_or(answer));
+                }
             }
             stream.result(&json::text_result(&said.join(","))).await;
         });
         response
     }
 
-    async fn question(&self, stream: &Stream, token: &str) -> oneshot::Receiver<String> {
+    async fn question(&self, stream: &Stream, message: &str) -> oneshot::Receiver<String> {
         let session = stream.seen.session().to_owned();
         let (answer, answered) = oneshot::channel();
         // Every session counts its questions from 1: ids repeat between sessions, as in real servers.
@@ -288,7 +299,7 @@ impl Shared {
             id
         };
         let params = format!(
-            r#"{{"message":{token},"requestedSchema":{{"type":"object","properties":{{"said":{{"type":"string"}}}}}}}}"#
+            r#"{{"message":{message},"requestedSchema":{{"type":"object","properties":{{"said":{{"type":"string"}}}}}}}}"#
         );
         let question = json::request(&id, "elicitation/create", &params);
         stream.send(&question).await;

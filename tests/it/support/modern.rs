@@ -289,10 +289,15 @@ impl Round {
 
     /// Answers (JSON): each question gets this one.
     pub(crate) fn all(&self, answer: &str) -> String {
+        self.each(|_| answer.to_owned())
+    }
+
+    /// Answers (JSON): each question gets its own, by its key.
+    pub(crate) fn each(&self, answer: impl Fn(&str) -> String) -> String {
         let answers: Vec<_> = self
             .keys
             .iter()
-            .map(|key| (key.clone(), answer.to_owned()))
+            .map(|key| (key.clone(), answer(key)))
             .collect();
         object(&answers)
     }
