@@ -463,20 +463,3 @@ fn json() -> impl Strategy<Value = String> {
             ]
         })
 }
-
-#[test]
-fn heldout() {
-    for file in ["pos", "neg"] {
-        println!("== {file}");
-        for l in std::fs::read_to_string(format!("/tmp/heldout/{file}.txt"))
-            .unwrap()
-            .lines()
-        {
-            let (m, f) = l.split_once('|').unwrap();
-            let got = found(m, &f[1..f.len() - 1]);
-            if (got == "nothing") == (file == "pos") {
-                println!("MISS {l}\n    {got:?}");
-            }
-        }
-    }
-}
