@@ -20,6 +20,7 @@
 //! - No text of this room holds a value that somebody typed.
 
 pub mod answer;
+mod case;
 pub mod form;
 pub mod hook;
 mod json;
@@ -40,7 +41,8 @@ use std::time::Duration;
 
 use tokio_util::task::TaskTracker;
 
-use self::answer::Mode as AnswerMode;
+use self::answer::{Fault, Mode as AnswerMode};
+pub use self::case::Case;
 use self::form::Form;
 use self::hook::{Command, Endpoint, Event, Hook, Opinion, Target};
 pub use self::question::{Kind, Person, Question};
@@ -50,6 +52,7 @@ use crate::config::questions::{
     self as config, HookAt, Mode, OnError, Questions, Reply, SchemaRule, Secrets, WhenClientCannot,
 };
 use crate::protocol::elicitation::Action;
+use crate::telemetry::Causes;
 use crate::upstream::client::HttpClient;
 
 /// What happens to the questions of one server.
@@ -60,19 +63,6 @@ pub struct Policy {
     hosts: Vec<HostPattern>,
     before: Option<(Hook, OnError)>,
     after: Option<(Hook, OnError)>,
-}
-
-/// A question on its way, and what was found out about it.
-#[derive(Debug, Default)]
-pub struct Case {
-    /// What kind of question it is.
-    pub kind: Kind,
-    /// What the steps said so far.
-    pub steps: Vec<Step>,
-    form: Option<Form>,
-    /// The parameters that the person is shown (JSON text), where they are not those of the server.
-    shown: Option<String>,
-    again: u32,
 }
 
 /// What is thought of an answer.
@@ -215,7 +205,8 @@ impl Policy {
                 }
                 Some(wanted) => {
                     case.shown = remark::warned(question.params, &wanted.warning());
-                    case.note(By::Secrets, Said::Flag);
+                    let flag = Step::new(By::Secrets, Said::Flag);
+                    case.steps.push(flag.because(wanted.to_string()));
                 }
                 None => case.note(By::Secrets, Said::Pass),
             }
@@ -229,7 +220,10 @@ impl Policy {
                 };
                 return Some(case.settle(By::Schema, Verdict::Refuse(refusal)));
             }
-            Some(_) => case.note(By::Schema, Said::Flag),
+            Some(outside) => {
+                let flag = Step::new(By::Schema, Said::Flag);
+                case.steps.push(flag.because(outside.to_string()));
+            }
             None => case.note(By::Schema, Said::Pass),
         }
         case.form = Some(form);
@@ -244,7 +238,8 @@ impl Policy {
                     seen.host
                 );
                 case.shown = remark::warned(question.params, &warning);
-                case.note(By::Url, Said::Flag);
+                let flag = Step::new(By::Url, Said::Flag);
+                case.steps.push(flag.because(warning));
             }
             Ok(_) => case.note(By::Url, Said::Pass),
             Err(refused) => {
@@ -288,46 +283,35 @@ impl Policy {
                 case.note(by, Said::Pass);
                 return None;
             }
-            Ok(Opinion::Accept(content)) => {
-                let Some(verdict) = self.fitting(case, content, hook.name()) else {
-                    case.note(by, Said::Failed);
-                    return None;
-                };
-                verdict
-            }
-            Ok(Opinion::Decline | Opinion::Block(_)) => Verdict::Decline,
+            Ok(Opinion::Accept(content)) => match self.fitting(case, content, hook.name()) {
+                Ok(verdict) => verdict,
+                Err(why) => return case.hook_failed(by, why, *on_error),
+            },
+            Ok(Opinion::Decline) => Verdict::Decline,
+            Ok(Opinion::Block(reason)) => return Some(case.blocked(by, reason)),
             Ok(Opinion::Cancel) => Verdict::Cancel,
-            Err(_) => {
-                case.note(by.clone(), Said::Failed);
-                match on_error {
-                    OnError::Ask => return None,
-                    OnError::Reply(reply) => {
-                        verdict_of(*reply, "the hook before the question failed")
-                    }
-                }
-            }
+            Err(error) => return case.hook_failed(by, Causes(&error).to_string(), *on_error),
         };
         Some(case.settle(by, verdict))
     }
 
-    /// What a hook fills in, where it fits.
-    fn fitting(&self, case: &Case, content: Option<String>, hook: &str) -> Option<Verdict> {
+    /// What a hook fills in, where it fits; else why it does not.
+    fn fitting(&self, case: &Case, content: Option<String>, hook: &str) -> Result<Verdict, String> {
         let Some(form) = &case.form else {
-            return Some(Verdict::Accept(None));
+            return Ok(Verdict::Accept(None));
         };
-        let content = content?;
+        let content = content.unwrap_or_else(|| "{}".to_owned());
         match form.check(&content) {
-            Ok(()) => Some(Verdict::Accept(Some(content))),
+            Ok(()) => Ok(Verdict::Accept(Some(content))),
             Err(faults) => {
-                let faults: Vec<_> = faults.iter().map(ToString::to_string).collect();
-                let faults = faults.join("; ");
+                let faults = joined(&faults);
                 tracing::warn!(
                     server = &*self.server,
                     hook,
                     faults,
                     "a hook fills in what does not fit"
                 );
-                None
+                Err(format!("it fills in what does not fit: {faults}"))
             }
         }
     }
@@ -396,11 +380,13 @@ impl Policy {
         match form.and_then(|form| remark::again(shown, form, &faults)) {
             Some(again) if case.again < remark::MAX_AGAIN => {
                 case.again += 1;
-                case.note(By::Answer, Said::Again);
+                let step = Step::new(By::Answer, Said::Again);
+                case.steps.push(step.because(joined(&faults)));
                 Review::Again(again)
             }
             _ => {
-                case.note(By::Answer, Said::Cancel);
+                let step = Step::new(By::Answer, Said::Cancel);
+                case.steps.push(step.because(joined(&faults)));
                 Review::Bad
             }
         }
@@ -424,57 +410,26 @@ impl Policy {
             user_response: result,
         };
         let opinion = hook.ask(&told(question), event).await;
-        let failed = |case: &mut Case, by: By| {
-            case.note(by.clone(), Said::Failed);
-            match on_error {
-                OnError::Ask => None,
-                OnError::Reply(reply) => {
-                    let verdict = verdict_of(*reply, "the hook after the answer failed");
-                    Some(case.settle(by, verdict))
-                }
-            }
-        };
         let verdict = match opinion {
             Ok(Opinion::Pass) => {
                 case.note(by, Said::Pass);
                 return None;
             }
             // What a person refused is not agreed to by a program.
-            Ok(Opinion::Accept(_)) if !case.is_accepted() => return failed(case, by),
+            Ok(Opinion::Accept(_)) if !case.is_accepted() => {
+                let why = "it accepts what the person did not";
+                return case.hook_failed(by, why.to_owned(), *on_error);
+            }
             Ok(Opinion::Accept(content)) => match self.fitting(case, content, hook.name()) {
-                Some(verdict) => verdict,
-                None => return failed(case, by),
+                Ok(verdict) => verdict,
+                Err(why) => return case.hook_failed(by, why, *on_error),
             },
-            Ok(Opinion::Decline | Opinion::Block(_)) => Verdict::Decline,
+            Ok(Opinion::Decline) => Verdict::Decline,
+            Ok(Opinion::Block(reason)) => return Some(case.blocked(by, reason)),
             Ok(Opinion::Cancel) => Verdict::Cancel,
-            Err(_) => return failed(case, by),
+            Err(error) => return case.hook_failed(by, Causes(&error).to_string(), *on_error),
         };
         Some(case.settle(by, verdict))
-    }
-}
-
-impl Case {
-    /// The parameters that the person is shown (JSON text), where they are not those of the server.
-    pub fn shown(&self) -> Option<&str> {
-        self.shown.as_deref()
-    }
-
-    /// Whether the person has accepted.
-    fn is_accepted(&self) -> bool {
-        let person = |step: &&Step| step.by == By::Person;
-        let last = self.steps.iter().rfind(person);
-        last.is_some_and(|step| step.said == Said::Accept)
-    }
-
-    /// A step had nothing to decide.
-    pub fn note(&mut self, by: By, said: Said) {
-        self.steps.push(Step { by, said });
-    }
-
-    /// A step decided.
-    pub fn settle(&mut self, by: By, verdict: Verdict) -> Verdict {
-        self.note(by, verdict.said());
-        verdict
     }
 }
 
@@ -495,6 +450,11 @@ fn verdict_of(reply: Reply, text: &str) -> Verdict {
         Reply::Cancel => Verdict::Cancel,
         Reply::Refuse => Verdict::Refuse(Refusal::denied(text)),
     }
+}
+
+fn joined(faults: &[Fault]) -> String {
+    let faults: Vec<_> = faults.iter().map(ToString::to_string).collect();
+    faults.join("; ")
 }
 
 fn said_of(action: Action) -> Said {

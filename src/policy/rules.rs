@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::form::{Form, Kind as FieldKind};
 use super::question::{Kind, Question};
 use super::verdict::{By, Refusal, Said, Step, Verdict};
+use super::{Case, Policy, joined};
 use crate::config::questions::{Rule, Then};
 
 /// Bytes of arguments that conditions are told of; of more they are told nothing.
@@ -34,10 +35,7 @@ pub(super) fn first(
                     why,
                     "a rule could not be judged"
                 );
-                steps.push(Step {
-                    by,
-                    said: Said::Failed,
-                });
+                steps.push(Step::new(by, Said::Failed).because(why));
                 continue;
             }
         };
@@ -46,10 +44,7 @@ pub(super) fn first(
         }
         let verdict = match &rule.then {
             Then::Pass => {
-                steps.push(Step {
-                    by,
-                    said: Said::Pass,
-                });
+                steps.push(Step::new(by, Said::Pass));
                 return (steps, None);
             }
             Then::Decline if kind.is_elicitation() => Verdict::Decline,
@@ -63,23 +58,28 @@ pub(super) fn first(
                         why,
                         "a rule fills in what does not fit"
                     );
-                    steps.push(Step {
-                        by,
-                        said: Said::Failed,
-                    });
+                    let why = format!("it fills in what does not fit: {why}");
+                    steps.push(Step::new(by, Said::Failed).because(why));
                     continue;
                 }
             },
             // Sampling and roots have no word for it.
             _ => Verdict::Refuse(Refusal::denied("the operator does not allow this question")),
         };
-        steps.push(Step {
-            by,
-            said: verdict.said(),
-        });
+        steps.push(Step::new(by, verdict.said()));
         return (steps, Some(verdict));
     }
     (steps, None)
+}
+
+impl Policy {
+    /// Whether the condition of each rule holds, or why that can't be told. Steps say nothing of rules
+    /// that do not fit, and whoever wrote one wants to know.
+    pub fn fitting_rules(&self, question: &Question<'_>, case: &Case) -> Vec<Result<bool, String>> {
+        let facts = facts(question, case.kind, case.form.as_ref());
+        let rules = self.config.rules.iter();
+        rules.map(|rule| rule.when.holds(&facts)).collect()
+    }
 }
 
 /// The content that a rule fills in, where it fits the form as a person's would have to.
@@ -95,10 +95,7 @@ fn accept(fields: &Map<String, Value>, form: Option<&Form>) -> Result<Verdict, S
         })
         .collect();
     let content = Value::Object(filled).to_string();
-    form.check(&content).map_err(|faults| {
-        let told = faults.iter().map(ToString::to_string);
-        told.collect::<Vec<_>>().join("; ")
-    })?;
+    form.check(&content).map_err(|faults| joined(&faults))?;
     Ok(Verdict::Accept(Some(content)))
 }
 

@@ -304,3 +304,88 @@ fn where_nobody_can_be_asked_nothing_hangs() {
     let (mut case, _) = policy.check(&question("roots/list", "{}"));
     assert_eq!(reason(Some(policy.timed_out(&mut case))), "timeout");
 }
+
+/// The policy of a server with one hook, a script of the shell that writes `output`.
+fn hooked(at: &str, output: &str, on_error: &str) -> Policy {
+    policy(&format!(
+        "{{ hooks: {{ {at}: {{ command: [sh, -c, 'cat >/dev/null; {output}'], on_error: {on_error} }} }} }}"
+    ))
+}
+
+fn accepts(event: &str, content: &str) -> String {
+    let specific = json!({ "hookEventName": event, "action": "accept",
+        "content": serde_json::from_str::<serde_json::Value>(content).unwrap() });
+    let output = json!({ "hookSpecificOutput": specific }).to_string();
+    format!("printf %s {}", output.replace('"', "\\\""))
+}
+
+#[tokio::test]
+async fn a_hook_that_fills_in_what_does_not_fit_has_failed() {
+    let misfit = r#"{"count":0}"#;
+    for (on_error, expected) in [
+        ("ask", None),
+        ("cancel", Some(Verdict::Cancel)),
+        ("decline", Some(Verdict::Decline)),
+    ] {
+        let question = question("elicitation/create", ENTITY);
+        let policy = hooked("before", &accepts("Elicitation", misfit), on_error);
+        let (mut case, _) = policy.check(&question);
+        assert_eq!(policy.before(&question, &mut case).await, expected);
+        assert_eq!(case.steps[2].said, Said::Failed, "{on_error}");
+
+        let policy = hooked("after", &accepts("ElicitationResult", misfit), on_error);
+        let (mut case, _) = policy.check(&question);
+        let answer = r#"{"action":"accept","content":{"entity_name":"x"}}"#;
+        policy.review(&mut case, ENTITY, answer);
+        assert_eq!(policy.after(&question, &mut case, answer).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn steps_say_why() {
+    let question = question("elicitation/create", ENTITY);
+    let why = |case: &Case| {
+        let step = case.steps.last().unwrap();
+        (step.said, step.why.clone().unwrap_or_default())
+    };
+    let blocking = hooked("before", "echo not today >&2; exit 2", "ask");
+    let (mut case, _) = blocking.check(&question);
+    assert_eq!(
+        blocking.before(&question, &mut case).await,
+        Some(Verdict::Decline)
+    );
+    assert_eq!(why(&case), (Said::Decline, "not today".to_owned()));
+
+    let failing = hooked("before", "echo no disk >&2; exit 7", "ask");
+    let (mut case, _) = failing.check(&question);
+    assert_eq!(failing.before(&question, &mut case).await, None);
+    assert_eq!(
+        why(&case),
+        (
+            Said::Failed,
+            "it failed (exit status: 7): no disk".to_owned()
+        )
+    );
+
+    let (mut case, _) = failing.check(&question);
+    failing.review(&mut case, ENTITY, r#"{"action":"accept","content":{}}"#);
+    assert_eq!(
+        why(&case),
+        (Said::Again, "entity_name is required".to_owned())
+    );
+}
+
+#[test]
+fn the_conditions_of_all_rules_can_be_asked_for() {
+    let policy = policy(
+        r#"{ rules: [{ when: 'tool == "other"', refuse: true }, { when: 'arguments.missing == 1', refuse: true },
+            { when: 'arguments.n == 2', pass: true }] }"#,
+    );
+    let question = question("elicitation/create", ENTITY);
+    let (case, _) = policy.check(&question);
+    let fits = policy.fitting_rules(&question, &case);
+    assert!(
+        matches!(fits.as_slice(), [Ok(false), Err(_), Ok(true)]),
+        "{fits:?}"
+    );
+}

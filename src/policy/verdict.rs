@@ -33,6 +33,8 @@ pub struct Step {
     pub by: By,
     /// What it said.
     pub said: Said,
+    /// Why, where that is not plain: for whoever tries a policy out. Records have words of their own.
+    pub why: Option<String>,
 }
 
 /// Who had a say, in the order in which they are asked.
@@ -135,6 +137,24 @@ impl Refusal {
             "policy_denied" => "the gateway does not allow what the server asked",
             _ => "the server asked more than the gateway allows",
         }
+    }
+}
+
+impl Step {
+    /// What a step said, of which no more is to be said.
+    pub fn new(by: By, said: Said) -> Self {
+        Self {
+            by,
+            said,
+            why: None,
+        }
+    }
+
+    /// The same, and why.
+    #[must_use]
+    pub fn because(mut self, why: impl Into<String>) -> Self {
+        self.why = Some(why.into()).filter(|why| !why.is_empty());
+        self
     }
 }
 

@@ -1,8 +1,8 @@
 //! Fidelity: what the gateway has no business with passes byte for byte: unknown members, the order
 //! of keys, the spelling of numbers and escapes, `_meta`.
 
-use crate::support::client::initialize;
-use crate::support::{Client, json, pair, triple};
+use crate::support::{Client, EVERYTHING, Server, Setup, json, triple};
+use crate::support::{Client, EVERYTHING, Server, Setup, json, triple};
 
 /// JSON objects that a parser would write differently, or lose something of.
 const ODD: [&str; 10] = [
@@ -66,7 +66,13 @@ async fn errors() {
 /// Questions and their answers.
 #[tokio::test]
 async fn questions_and_answers() {
-    let (server, _gateway, session) = triple().await;
+    let server = Server::start().await;
+    let many = "{ questions: { limits: { per_call: off } } }";
+    let gateway = Setup::new()
+        .server_with("alpha", &server, many)
+        .start()
+        .await;
+    let session = Client::new(&gateway, "alpha").open(EVERYTHING).await;
     let call = session.start(json::call("1", "ask", "{}"));
     let stream = server.called("ask").await.stream();
     let mut reply = call.await.unwrap();
