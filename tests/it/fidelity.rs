@@ -1,8 +1,8 @@
 //! Fidelity: what the gateway has no business with passes byte for byte: unknown members, the order
 //! of keys, the spelling of numbers and escapes, `_meta`.
 
-use crate::support::{Client, EVERYTHING, Server, Setup, json, triple};
-use crate::support::{Client, EVERYTHING, Server, Setup, json, triple};
+use crate::support::client::initialize;
+use crate::support::{Client, EVERYTHING, Server, Setup, json, pair, triple};
 
 /// JSON objects that a parser would write differently, or lose something of.
 const ODD: [&str; 10] = [

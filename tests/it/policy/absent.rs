@@ -1,5 +1,7 @@
 //! Where nobody sits who could be asked: rules and hooks answer, or what the operator said; nothing hangs.
 
+use std::fmt::Write as _;
+
 use super::{Asking, CANCEL, DECLINE, ENTITY, gateway};
 use crate::support::{Client, EVERYTHING, NOTHING, Server, Setup, json};
 
@@ -66,13 +68,12 @@ async fn a_client_says_that_it_is_alone() {
 async fn a_key_of_which_the_operator_says_it() {
     let server = Server::start().await;
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, b"key-of-ci");
-    let digest: String = digest
-        .as_ref()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let mut sha256 = String::new();
+    for byte in digest.as_ref() {
+        write!(sha256, "{byte:02x}").unwrap();
+    }
     let auth =
-        format!("auth: {{ api_keys: [ {{ name: ci, sha256: \"{digest}\", headless: true }} ] }}");
+        format!("auth: {{ api_keys: [ {{ name: ci, sha256: \"{sha256}\", headless: true }} ] }}");
     let policy = "{ questions: { when_client_cannot: decline } }";
     let setup = Setup::new()
         .server_with("memory", &server, policy)
