@@ -78,7 +78,7 @@ impl ClientCapabilities {
             return None;
         }
         let form = if modes { r#"{"form":{}}"# } else { "{}" };
-        let elicitation = match (self.form, self.url && modes) {
+        let elicitation = match (self.form, self.url && (modes || theirs.url)) {
             (true, true) => Some(r#"{"form":{},"url":{}}"#),
             (true, false) => Some(form),
             (false, true) => Some(r#"{"url":{}}"#),

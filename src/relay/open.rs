@@ -185,10 +185,11 @@ impl Shared {
 fn seen(request: &Message, declared: ClientCapabilities) -> Result<Message, Error> {
     let [version, capabilities] = request.param(["protocolVersion", "capabilities"])?;
     let version = Version::new(&version.and_then(text).unwrap_or_default());
+    let theirs = ClientCapabilities::read(capabilities);
     let declared = ClientCapabilities {
-        // Before there was such a thing, nobody answered it.
-        form: declared.form && version.has_elicitation(),
-        url: declared.url && version.has_modes(),
+        // What a version does not have is not added to it; what a client says of itself stays.
+        form: declared.form && (theirs.form || version.has_elicitation()),
+        url: declared.url && (theirs.url || version.has_modes()),
         ..declared
     };
     let Some(seen) = declared.in_place_of(capabilities, version.has_modes()) else {

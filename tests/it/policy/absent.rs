@@ -86,3 +86,22 @@ async fn a_key_of_which_the_operator_says_it() {
     it.answered("7", DECLINE).await;
     it.ends_quietly().await;
 }
+
+/// What a client says of itself reaches the server at any version; what the operator adds, only where the
+/// version has it.
+#[tokio::test]
+async fn older_versions_see_what_the_client_said() {
+    let (server, gateway) = gateway("{ when_client_cannot: decline }").await;
+    let client = Client::new(&gateway, "memory");
+    let everything = client.open_at("2025-03-26", EVERYTHING).await;
+    let nothing = client.open_at("2025-03-26", NOTHING).await;
+    let newer = client.open_at("2025-06-18", NOTHING).await;
+    let seen = server.seen_method("initialize");
+    let declared = |at: usize| seen[at].raw(&["params", "capabilities"]).unwrap();
+    assert_eq!(declared(0), EVERYTHING);
+    assert_eq!(declared(1), NOTHING);
+    assert_eq!(declared(2), r#"{"elicitation":{}}"#);
+    for session in [everything, nothing, newer] {
+        session.works().await;
+    }
+}
