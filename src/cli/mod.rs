@@ -8,6 +8,7 @@
 //! | 1 | a problem, told on standard error |
 //! | 2 | the command line itself is wrong |
 
+pub mod ask;
 pub mod audit;
 pub mod check;
 pub mod demo;
@@ -54,6 +55,9 @@ enum Command {
         #[arg(long)]
         probe: bool,
     },
+    /// Try out what becomes of a question: each step of the policy with its verdict, and what the
+    /// server gets. Hooks run for real; nobody is asked.
+    Ask(ask::Options),
     /// Work with audit logs.
     #[command(subcommand)]
     Audit(AuditCommand),
@@ -100,6 +104,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Serve { config } => serve::run(&config),
         Command::Demo(options) => demo::run(&options),
         Command::Check { config, probe } => check::run(&config, probe),
+        Command::Ask(options) => ask::run(&options),
         Command::Audit(AuditCommand::Verify { newest, files }) => {
             audit::verify(&files, newest.as_ref())
         }
@@ -130,6 +135,9 @@ mod tests {
             "contraflow serve --config gateway.yaml",
             "contraflow check --config gateway.yaml",
             "contraflow check --config gateway.yaml --probe",
+            "contraflow ask --config gateway.yaml --server memory --form form.json",
+            "contraflow ask --config gateway.yaml --server memory --form - --tool create_entities \
+             --arguments args.json --client ci --principal mira --headless --answer answer.json",
             "contraflow audit verify audit.jsonl older.jsonl",
             "contraflow demo",
             "contraflow demo --port 9000 --once",
@@ -145,6 +153,7 @@ mod tests {
         for line in [
             "contraflow serve",
             "contraflow check",
+            "contraflow ask --config gateway.yaml --server memory",
             "contraflow audit verify",
             "contraflow audit verify --newest 123 audit.jsonl",
             "contraflow fly",

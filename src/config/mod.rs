@@ -363,6 +363,13 @@ impl Config {
         })
     }
 
+    /// The server whose name is nearest to one that no server has.
+    pub fn nearest_server(&self, name: &str) -> Option<&ServerName> {
+        let names: Vec<_> = self.servers.keys().map(ServerName::as_str).collect();
+        let nearest = spelling::nearest(name, &names)?;
+        self.servers.keys().find(|name| name.as_str() == nearest)
+    }
+
     /// The same configuration once the listener is bound to `address`: with port 0 in the file
     /// only the system knows the port, which the default `public_url` needs.
     #[must_use]

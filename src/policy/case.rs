@@ -51,7 +51,10 @@ impl Case {
             By::After(_) => "the hook after the answer failed",
             _ => "the hook before the question failed",
         };
-        Some(self.settle(by, verdict_of(reply, text)))
+        let verdict = verdict_of(reply, text);
+        let step = Step::new(by, verdict.said());
+        self.steps.push(step.because("so `on_error` says"));
+        Some(verdict)
     }
 
     /// A hook said that it must not go on, and why. The server learns that it was declined.
