@@ -3,22 +3,19 @@
 //! # Invariants
 //! - There is no place for a value: neither arguments nor answers, only names, kinds and numbers.
 //!   Reasons are words of the gateway (`&'static str`), never text from the wire.
-//! - Every text from outside is cut to [`TEXT_MAX`] bytes, and lists to [`NAMES_MAX`] names, so a
+//! - Every text from outside is cut to [`TEXT_MAX`](super::text::TEXT_MAX) bytes, and lists to [`NAMES_MAX`] names, so a
 //!   record has a largest size ([`super::chain::LINE_MAX`]).
 //! - A URL is kept as its host only, a resource URI without user info, query and fragment: that
 //!   is where secrets travel.
 
-use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Serialize, Serializer};
 use time::OffsetDateTime;
 
+use super::text::{Text, capped, without_secrets};
 use crate::auth::Principal;
 use crate::config::ServerName;
-
-/// Bytes of one text in a record; what is longer ends in `…`.
-pub const TEXT_MAX: usize = 256;
 
 /// Field names of a form that are recorded; one more name, `…`, stands for the others.
 pub const NAMES_MAX: usize = 32;
@@ -385,48 +382,6 @@ impl Record {
         self.count = Some(count);
         self
     }
-}
-
-/// A text of at most [`TEXT_MAX`] bytes.
-#[derive(Clone, Serialize)]
-#[serde(transparent)]
-struct Text(Box<str>);
-
-impl Text {
-    fn new(text: &str) -> Self {
-        Self(capped(text).into())
-    }
-}
-
-impl fmt::Debug for Text {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, f)
-    }
-}
-
-pub(super) fn capped(text: &str) -> std::borrow::Cow<'_, str> {
-    const MARK: &str = "…";
-    if text.len() <= TEXT_MAX {
-        return text.into();
-    }
-    let end = text.floor_char_boundary(TEXT_MAX - MARK.len());
-    let (kept, _) = text.split_at(end);
-    format!("{kept}{MARK}").into()
-}
-
-/// A URI up to its query or fragment, without what stands before an `@` in its authority.
-fn without_secrets(uri: &str) -> String {
-    let path = uri.split(['?', '#']).next().unwrap_or_default();
-    let Some((scheme, rest)) = path.split_once("://") else {
-        return path.to_owned();
-    };
-    let (authority, tail) = rest
-        .find('/')
-        .map_or((rest, ""), |slash| rest.split_at(slash));
-    let host = authority
-        .rsplit_once('@')
-        .map_or(authority, |(_, host)| host);
-    format!("{scheme}://{host}{tail}")
 }
 
 fn milliseconds(duration: Duration) -> u64 {

@@ -3,6 +3,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::record::*;
+use super::text::{TEXT_MAX, capped};
 use crate::auth::Principal;
 use crate::config::ServerName;
 
