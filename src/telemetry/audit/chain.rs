@@ -271,7 +271,8 @@ mod tests {
     use super::*;
     use crate::auth::Principal;
     use crate::config::ServerName;
-    use crate::telemetry::audit::record::{NAMES_MAX, Question};
+    use crate::telemetry::audit::record::{Action, NAMES_MAX, Outcome, Question, STEPS_MAX};
+    use crate::telemetry::audit::text::TEXT_MAX;
 
     fn lines(records: &[Record]) -> Vec<Vec<u8>> {
         let (mut chain, mut out) = (Chain::empty(), vec![]);
@@ -382,19 +383,37 @@ mod tests {
     fn the_longest_record_fits_into_a_line() {
         let long = "\u{1}".repeat(1000);
         let names = vec![long.as_str(); NAMES_MAX + 1];
+        // A control is what JSON makes longest; the other words are longer than any of the gateway.
+        let word = "a_word_that_is_longer_than_all_of_them";
+        let steps = vec![(word, Some(long.as_str()), word); STEPS_MAX + 1];
+        let host = format!("http://{}", "h.".repeat(TEXT_MAX));
         let record = call(&long)
             .principal(&Principal::token(&long, &long, Some(&long)))
             .server(&ServerName("s".repeat(64).into()))
             .session(&long)
             .request(&long)
             .method(&long)
-            .question(
-                Question::new(&long, &long)
-                    .url("http://h.example")
-                    .form(names),
-            );
+            .question(Question::new(&long, &long).url(&host).form(names))
+            .policy(steps)
+            .decided(word)
+            .action(Action::Decline)
+            .outcome(Outcome::Cancelled)
+            .reason(word)
+            .code(i64::MIN)
+            .status(u16::MAX)
+            .duration(Duration::MAX)
+            .waited(Duration::MAX)
+            .bytes(u64::MAX)
+            .count(u64::MAX);
         let line = lines(&[record]).remove(0);
         assert!(line.len() < LINE_MAX, "{}", line.len());
+        for part in ["host", "fields", "policy", "decided_by", "count"] {
+            let part = format!("\"{part}\":");
+            assert!(
+                line.windows(part.len()).any(|at| at == part.as_bytes()),
+                "{part}"
+            );
+        }
         assert!(Link::parse(&line).is_ok());
     }
 

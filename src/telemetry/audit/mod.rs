@@ -15,6 +15,7 @@ mod open;
 mod pace;
 mod queue;
 pub mod record;
+pub mod text;
 pub mod verify;
 mod writer;
 

@@ -3,25 +3,28 @@
 //! # Invariants
 //! - There is no place for a value: neither arguments nor answers, only names, kinds and numbers.
 //!   Reasons are words of the gateway (`&'static str`), never text from the wire.
-//! - Every text from outside is cut to [`TEXT_MAX`] bytes, and lists to [`NAMES_MAX`] names, so a
-//!   record has a largest size ([`super::chain::LINE_MAX`]).
+//! - What the policy said is words of the gateway too; beside them stand only names that the operator
+//!   gave, of rules and hooks.
+//! - Every text from outside is cut to [`TEXT_MAX`](super::text::TEXT_MAX) bytes, and lists to
+//!   [`NAMES_MAX`] names and [`STEPS_MAX`] steps, so a record has a largest size
+//!   ([`super::chain::LINE_MAX`]).
 //! - A URL is kept as its host only, a resource URI without user info, query and fragment: that
 //!   is where secrets travel.
 
-use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Serialize, Serializer};
 use time::OffsetDateTime;
 
+use super::text::{Text, capped, without_secrets};
 use crate::auth::Principal;
 use crate::config::ServerName;
 
-/// Bytes of one text in a record; what is longer ends in `…`.
-pub const TEXT_MAX: usize = 256;
-
 /// Field names of a form that are recorded; one more name, `…`, stands for the others.
 pub const NAMES_MAX: usize = 32;
+
+/// Steps of the policy that are recorded; one more, `…`, stands for the others.
+pub const STEPS_MAX: usize = 32;
 
 /// One line of the audit log, before it has its place in the chain.
 ///
@@ -58,6 +61,10 @@ pub struct Record {
     target: Option<Text>,
     #[serde(skip_serializing_if = "Option::is_none")]
     question: Option<Question>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    policy: Vec<Step>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decided_by: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     action: Option<Action>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -261,6 +268,8 @@ impl Record {
             method: None,
             target: None,
             question: None,
+            policy: vec![],
+            decided_by: None,
             action: None,
             outcome: None,
             reason: None,
@@ -332,6 +341,37 @@ impl Record {
         self
     }
 
+    /// What each step of the policy said, in the order in which they were asked: a word for the step, the
+    /// name of the rule or hook where it is one, a word for what it said.
+    pub fn policy<'a>(
+        mut self,
+        steps: impl IntoIterator<Item = (&'static str, Option<&'a str>, &'static str)>,
+    ) -> Self {
+        let mut steps = steps.into_iter();
+        let kept = steps.by_ref().take(STEPS_MAX);
+        self.policy = kept
+            .map(|(word, name, said)| Step {
+                word,
+                name: name.map(Text::new),
+                said: Some(said),
+            })
+            .collect();
+        if steps.next().is_some() {
+            self.policy.push(Step {
+                word: "…",
+                name: None,
+                said: None,
+            });
+        }
+        self
+    }
+
+    /// Which step of the policy decided, by the word for it: `rule`, `person`, `timeout`.
+    pub fn decided(mut self, by: &'static str) -> Self {
+        self.decided_by = Some(by);
+        self
+    }
+
     /// What the answer was.
     pub fn action(mut self, action: Action) -> Self {
         self.action = Some(action);
@@ -387,46 +427,15 @@ impl Record {
     }
 }
 
-/// A text of at most [`TEXT_MAX`] bytes.
-#[derive(Clone, Serialize)]
-#[serde(transparent)]
-struct Text(Box<str>);
-
-impl Text {
-    fn new(text: &str) -> Self {
-        Self(capped(text).into())
-    }
-}
-
-impl fmt::Debug for Text {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, f)
-    }
-}
-
-pub(super) fn capped(text: &str) -> std::borrow::Cow<'_, str> {
-    const MARK: &str = "…";
-    if text.len() <= TEXT_MAX {
-        return text.into();
-    }
-    let end = text.floor_char_boundary(TEXT_MAX - MARK.len());
-    let (kept, _) = text.split_at(end);
-    format!("{kept}{MARK}").into()
-}
-
-/// A URI up to its query or fragment, without what stands before an `@` in its authority.
-fn without_secrets(uri: &str) -> String {
-    let path = uri.split(['?', '#']).next().unwrap_or_default();
-    let Some((scheme, rest)) = path.split_once("://") else {
-        return path.to_owned();
-    };
-    let (authority, tail) = rest
-        .find('/')
-        .map_or((rest, ""), |slash| rest.split_at(slash));
-    let host = authority
-        .rsplit_once('@')
-        .map_or(authority, |(_, host)| host);
-    format!("{scheme}://{host}{tail}")
+/// What one step of the policy said.
+#[derive(Clone, Debug, Serialize)]
+struct Step {
+    #[serde(rename = "step")]
+    word: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<Text>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    said: Option<&'static str>,
 }
 
 fn milliseconds(duration: Duration) -> u64 {

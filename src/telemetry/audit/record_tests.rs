@@ -3,6 +3,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::record::*;
+use super::text::{TEXT_MAX, capped};
 use crate::auth::Principal;
 use crate::config::ServerName;
 
@@ -118,6 +119,56 @@ fn a_form_with_very_many_fields_names_the_first_ones() {
         .clone();
     assert_eq!(fields.len(), NAMES_MAX + 1);
     assert_eq!(fields[NAMES_MAX], "…");
+}
+
+#[test]
+fn what_each_step_of_the_policy_said_stands_before_what_came_of_it() {
+    let record = Record::question_answered(UNIX_EPOCH)
+        .policy([
+            ("secrets", None, "pass"),
+            ("rule", Some("entity defaults"), "accept"),
+        ])
+        .decided("rule")
+        .action(Action::Accept);
+    assert_eq!(
+        serde_json::to_string(&record).unwrap(),
+        concat!(
+            r#"{"time":"1970-01-01T00:00:00.000000Z","type":"question.answered","#,
+            r#""policy":[{"step":"secrets","said":"pass"},"#,
+            r#"{"step":"rule","name":"entity defaults","said":"accept"}],"#,
+            r#""decided_by":"rule","action":"accept"}"#,
+        )
+    );
+}
+
+#[test]
+fn a_policy_without_a_step_is_left_out() {
+    let record = Record::question_answered(UNIX_EPOCH).policy([]);
+    assert!(json(&record).get("policy").is_none());
+}
+
+#[test]
+fn of_very_many_steps_the_first_ones_are_named() {
+    let policy = |count| {
+        let steps = (0..count).map(|_| ("rule", Some("a"), "pass"));
+        let record = Record::question_answered(UNIX_EPOCH).policy(steps);
+        json(&record)["policy"].as_array().unwrap().clone()
+    };
+    let step = serde_json::json!({"step": "rule", "name": "a", "said": "pass"});
+    assert_eq!(policy(STEPS_MAX), vec![step.clone(); STEPS_MAX]);
+    let cut = policy(1000);
+    assert_eq!(cut.len(), STEPS_MAX + 1);
+    assert_eq!(cut[STEPS_MAX - 1], step);
+    assert_eq!(cut[STEPS_MAX], serde_json::json!({"step": "…"}));
+}
+
+#[test]
+fn long_names_of_rules_are_cut() {
+    let long = "r".repeat(1000);
+    let record = Record::question_answered(UNIX_EPOCH).policy([("rule", Some(&*long), "pass")]);
+    let name = json(&record)["policy"][0]["name"].clone();
+    assert_eq!(name, *capped(&long));
+    assert_eq!(name.as_str().unwrap().len(), TEXT_MAX);
 }
 
 #[test]
