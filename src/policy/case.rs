@@ -23,6 +23,17 @@ impl Case {
         self.shown.as_deref()
     }
 
+    /// Who had the last word, once somebody had.
+    pub fn decided(&self) -> Option<&By> {
+        let word = |step: &&Step| {
+            matches!(
+                step.said,
+                Said::Accept | Said::Decline | Said::Cancel | Said::Refuse
+            )
+        };
+        self.steps.iter().rfind(word).map(|step| &step.by)
+    }
+
     /// Whether the person has accepted.
     pub(super) fn is_accepted(&self) -> bool {
         let person = |step: &&Step| step.by == By::Person;

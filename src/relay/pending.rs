@@ -114,10 +114,17 @@ pub(super) fn answer_of(id: &str, verdict: &Verdict) -> Bytes {
     }
 }
 
-/// A record that tells what the steps of policy said.
+/// A record that tells what the steps of policy said, and which of them decided.
 pub(super) fn with_case(record: Record, case: &Case) -> Record {
-    let _: &Case = case;
-    record
+    let steps = &case.steps;
+    let told = steps
+        .iter()
+        .map(|step| (step.by.word(), step.by.name(), step.said.word()));
+    let record = record.policy(told);
+    match case.decided() {
+        Some(by) => record.decided(by.word()),
+        None => record,
+    }
 }
 
 /// A record about a question that was asked.

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use super::asked::Asked;
 use super::deliver::Item;
 use super::now;
-use super::pending::{Asker, Pending, about, answer_of, record_of, unanswered};
+use super::pending::{Asker, Pending, about, answer_of, record_of, unanswered, with_case};
 use super::session::{Face, LiveSession};
 use crate::policy::Verdict;
 use crate::protocol::elicitation::Summary;
@@ -209,6 +209,7 @@ impl LiveSession {
             .outcome(outcome)
             .reason(reason)
             .waited(now().saturating_duration_since(question.asked));
+        let record = with_case(record, &pending.case);
         self.shared.audit.write(record).await;
     }
 
