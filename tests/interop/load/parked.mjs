@@ -86,7 +86,7 @@ class User {
         if (tag !== this.tag) counts.foreign++;
         if (seen.has(token)) counts.repeated++;
         seen.add(token);
-        inputResponses[key] = { action: 'accept', content: { token, by: this.tag } };
+        inputResponses[key] = { action: 'accept', content: { word: token, by: this.tag } };
       }
       await away(round);
       id++;

@@ -101,7 +101,7 @@ class Caller {
     if (tag !== this.tag) counts.foreign++;
     if (this.ids.has(JSON.stringify(id))) counts.repeated++;
     this.ids.add(JSON.stringify(id));
-    this.questions.push({ id, result: { action: 'accept', content: { token, by: this.tag } } });
+    this.questions.push({ id, result: { action: 'accept', content: { word: token, by: this.tag } } });
     if (this.questions.length === QUESTIONS) this.allAsked();
   }
 

@@ -81,7 +81,7 @@ class Session {
     for (let i = last - n + 1; i <= last; i++) {
       const token = randomUUID();
       this.#waiting.set(i, token);
-      const requestedSchema = { type: 'object', properties: { token: { type: 'string' }, by: { type: 'string' } } };
+      const requestedSchema = { type: 'object', properties: { word: { type: 'string' }, by: { type: 'string' } } };
       const question = event({
         jsonrpc: '2.0',
         id: i,
@@ -101,7 +101,7 @@ class Session {
       return;
     }
     this.#waiting.delete(id);
-    const right = result?.action === 'accept' && result.content.token === token && result.content.by === this.tag;
+    const right = result?.action === 'accept' && result.content.word === token && result.content.by === this.tag;
     this.#tally[right ? 'right' : 'wrong']++;
     if (this.#waiting.size === 0) this.next();
   }
