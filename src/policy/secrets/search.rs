@@ -144,7 +144,7 @@ fn start_of_clause(words: &[Word], place: usize) -> usize {
 fn rest_of_clause(words: &[Word], place: usize) -> &[Word] {
     let after = words.get(place..).unwrap_or_default();
     let end = after.iter().take(WINDOW).position(|word| word.starts);
-    let end = end.unwrap_or(after.len().min(WINDOW));
+    let end = end.unwrap_or_else(|| after.len().min(WINDOW));
     after.get(..end).unwrap_or_default()
 }
 
