@@ -9,19 +9,19 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::sync::Notify;
-use tokio::sync::mpsc::{Receiver, channel};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::caller::Caller;
 use super::inbound::{self, Inbound, Reading};
 use super::lease::Lease;
 use super::pending::Asker;
-use super::session::{InFlight, LiveSession};
+use super::session::LiveSession;
 use super::sink::Sink;
 use super::{Answer, now, today};
 use crate::error::Error;
 use crate::limit::Admission;
 use crate::protocol::client_legacy::{Accept, Asked};
-use crate::protocol::message::{self, Kind, Message};
+use crate::protocol::message::{Kind, Message};
 use crate::protocol::object;
 use crate::protocol::server_legacy::Answered;
 use crate::protocol::session::{LegId, NotBegun};
@@ -43,13 +43,27 @@ pub(super) struct Exchange {
     pub(super) leg: LegId,
     pub(super) request: Message,
     pub(super) sink: Sink,
-    cancelled: Arc<Notify>,
+    pub(super) cancelled: Arc<Notify>,
     /// The response, where it does not come on the stream of the request.
     elsewhere: Receiver<Message>,
     pub(super) record: Record,
     slot: Slot,
     began: Instant,
     admission: Admission,
+}
+
+/// A call in flight.
+pub(super) struct InFlight {
+    /// What is asked of the server.
+    pub(super) request: Message,
+    /// Whom its questions are for, if that differs from the session's.
+    pub(super) caller: Option<Arc<Caller>>,
+    /// How many questions it caused.
+    pub(super) asked: u32,
+    /// Its client has cancelled it.
+    pub(super) cancelled: Arc<Notify>,
+    /// Its response came on another stream.
+    pub(super) responses: Sender<Message>,
 }
 
 /// How a request ended.
@@ -312,12 +326,6 @@ impl Exchange {
         }
     }
 
-    /// Waits until the exchange must stop, and says why.
-    pub(super) fn stop(&self, linger: Duration) -> impl Future<Output = Error> + use<> {
-        let (session, cancelled) = (Arc::clone(&self.session), Arc::clone(&self.cancelled));
-        stop(session, self.leg, cancelled, linger)
-    }
-
     /// Reads an answer that is no stream.
     async fn read(&self, reply: Reply) -> End {
         let status = reply.status;
@@ -432,40 +440,6 @@ impl LiveSession {
                 drop(state);
                 tracing::debug!(server = %self.server().name(), session = self.tag(), "a response to no request");
             }
-        }
-    }
-}
-
-/// Waits until the exchange must stop, whatever the server does. It goes on for `linger` after its
-/// client has cancelled it.
-async fn stop(
-    session: Arc<LiveSession>,
-    leg: LegId,
-    cancelled: Arc<Notify>,
-    linger: Duration,
-) -> Error {
-    let limit = session.shared.config.timeouts.call;
-    let over = async {
-        loop {
-            let worked = session.state().talk.worked(now(), leg);
-            match worked {
-                Some(worked) if worked >= limit => return,
-                Some(worked) => tokio::time::sleep(limit.saturating_sub(worked)).await,
-                // A person thinks; when they have answered, the rest of the time counts.
-                None => tokio::time::sleep((limit / 4).min(Duration::from_secs(5))).await,
-            }
-        }
-    };
-    tokio::select! {
-        () = session.ended.cancelled() => Error::SessionEnded,
-        () = async { cancelled.notified().await; tokio::time::sleep(linger).await } => Error::Cancelled,
-        () = over => {
-            let params = format!(r#"{{"requestId":{leg},"reason":"no answer in time"}}"#);
-            let notice = message::notification("notifications/cancelled", &params);
-            let telling = Arc::clone(&session);
-            session.server().troubles().tell(&Trouble::Slow(limit));
-            session.shared.tasks.spawn(async move { telling.tell_server(notice).await.ok() });
-            Error::Slow(limit)
         }
     }
 }

@@ -41,6 +41,7 @@ mod rpc;
 mod session;
 mod sink;
 mod standalone;
+mod stop;
 mod streams;
 mod subscriptions;
 mod teardown;
