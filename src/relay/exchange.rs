@@ -11,6 +11,7 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
+use super::approval::Consent;
 use super::caller::Caller;
 use super::inbound::{self, Inbound, Reading};
 use super::lease::Lease;
@@ -21,6 +22,7 @@ use super::{Answer, now, today};
 use crate::error::Error;
 use crate::limit::Admission;
 use crate::protocol::client_legacy::{Accept, Asked};
+use crate::protocol::event_id::Name;
 use crate::protocol::message::{Kind, Message};
 use crate::protocol::object;
 use crate::protocol::server_legacy::Answered;
@@ -47,6 +49,8 @@ pub(super) struct Exchange {
     /// The response, where it does not come on the stream of the request.
     elsewhere: Receiver<Message>,
     pub(super) record: Record,
+    /// Whether its person has approved it.
+    pub(super) consent: Consent,
     slot: Slot,
     began: Instant,
     admission: Admission,
@@ -60,6 +64,8 @@ pub(super) struct InFlight {
     pub(super) caller: Option<Arc<Caller>>,
     /// How many questions it caused.
     pub(super) asked: u32,
+    /// It waits for the approval of its person, and its server knows nothing of it.
+    pub(super) unsent: bool,
     /// Its client has cancelled it.
     pub(super) cancelled: Arc<Notify>,
     /// Its response came on another stream.
@@ -72,6 +78,8 @@ pub(super) enum End {
     Response(u16, Message),
     /// An error of the gateway's.
     Failed(Error),
+    /// A result of the gateway's: the person has not approved the call, and the server knows nothing of it.
+    Denied(Message),
 }
 
 impl LiveSession {
@@ -86,7 +94,8 @@ impl LiveSession {
         admission: Admission,
     ) -> Result<Answer, Error> {
         let (sink, answer) = Sink::new(accept);
-        self.begin(request, sink, None, admission).await?;
+        self.begin(request, sink, None, Consent::default(), admission)
+            .await?;
         answer.await.unwrap_or(Err(Error::SessionEnded))
     }
 
@@ -97,6 +106,7 @@ impl LiveSession {
         request: Message,
         sink: Sink,
         caller: Option<Arc<Caller>>,
+        consent: Consent,
         admission: Admission,
     ) -> Result<(), Error> {
         if self.shared.ending.is_cancelled() {
@@ -116,6 +126,7 @@ impl LiveSession {
             request: request.clone(),
             caller,
             asked: 0,
+            unsent: false,
             cancelled: Arc::clone(&cancelled),
             responses,
         };
@@ -146,6 +157,7 @@ impl LiveSession {
             cancelled,
             elsewhere,
             record,
+            consent,
             slot,
             began,
             admission,
@@ -178,9 +190,10 @@ impl Exchange {
             self.sink.open(&self.session, self.leg);
         }
         let session = Arc::clone(&self.session);
-        let end = match session.lease() {
-            Lease::Legacy(wire) => self.relay(wire).await,
-            Lease::Modern(modern) => self.drive(modern).await,
+        let end = match (self.approve().await, session.lease()) {
+            (Some(end), _) => end,
+            (None, Lease::Legacy(wire)) => self.relay(wire).await,
+            (None, Lease::Modern(modern)) => self.drive(modern).await,
         };
         let (cancelled, stream) = {
             let mut state = self.session.state();
@@ -198,10 +211,13 @@ impl Exchange {
             End::Response(status, response) => {
                 self.slot.write(of_response(record, &response));
                 let response = response.with_id(id.unwrap_or("null"));
-                match stream {
-                    Some(stream) => session.conclude(stream, response).await,
-                    None => self.sink.finish(status, response).await,
-                }
+                finish(&session, self.sink, stream, (status, response)).await;
+            }
+            End::Denied(response) => {
+                self.slot
+                    .write(record.outcome(Outcome::Refused).reason("not_approved"));
+                let response = response.with_id(id.unwrap_or("null"));
+                finish(&session, self.sink, stream, (200, response)).await;
             }
             End::Failed(error) => {
                 // A server may end what was cancelled without a word, or with an odd one.
@@ -441,6 +457,19 @@ impl LiveSession {
                 tracing::debug!(server = %self.server().name(), session = self.tag(), "a response to no request");
             }
         }
+    }
+}
+
+/// Brings a response, with the HTTP status that goes with it, to where its client reads it.
+async fn finish(
+    session: &Arc<LiveSession>,
+    sink: Sink,
+    stream: Option<Name>,
+    (status, response): (u16, Bytes),
+) {
+    match stream {
+        Some(stream) => session.conclude(stream, response).await,
+        None => sink.finish(status, response).await,
     }
 }
 

@@ -378,12 +378,12 @@ impl LiveSession {
         match Posted::read(message)? {
             Posted::Cancelled(id) => {
                 let leg = {
-                    let mut state = self.state();
+                    let state = &mut *self.state();
                     let leg = state.talk.cancel(id);
-                    if let Some(call) = leg.and_then(|leg| state.calls.get(&leg)) {
-                        call.cancelled.notify_one();
-                    }
-                    leg
+                    let call = leg.and_then(|leg| state.calls.get(&leg));
+                    call.inspect(|call| call.cancelled.notify_one());
+                    // Of what waits for its approval the server knows nothing.
+                    leg.filter(|_| call.is_none_or(|call| !call.unsent))
                 };
                 // A cancel of what is over, or never was, is nobody's business (2025-11-25
                 // basic/utilities/cancellation: "MAY ignore").

@@ -24,6 +24,7 @@
 mod support;
 
 mod answers;
+mod approval;
 mod audit;
 mod auth;
 mod batch;
