@@ -10,7 +10,8 @@
 //!
 //! [`Policy`] is that way for one server; whoever walks it (the relay) asks the limits and the person.
 //! What the steps said is in the [`Case`], for the record. The looks at forms, answers and addresses are
-//! pure: [`form`], [`answer`], [`secrets`], [`urls`], [`remark`]; [`hook`] asks outside.
+//! pure: [`form`], [`answer`], [`secrets`], [`urls`], [`remark`]; [`hook`] asks outside. What the gateway itself
+//! asks before a tool runs is in [`approval`].
 //!
 //! # Invariants
 //! - Decisions come from the parsed body, and what could be read in two ways is refused.
@@ -20,6 +21,7 @@
 //! - No text of this room holds a value that somebody typed.
 
 pub mod answer;
+pub mod approval;
 mod case;
 pub mod form;
 pub mod hook;

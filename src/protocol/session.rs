@@ -209,22 +209,46 @@ impl Session {
         self.capabilities
             .allow(question)
             .map_err(NotAsked::Undeclared)?;
+        let question = Question {
+            server_id: question.id().unwrap_or("null").into(),
+            method: question.method().into(),
+            cause,
+            asked: now,
+        };
+        Ok(self.book(question))
+    }
+
+    /// The gateway itself asks something before it sends the call `cause` on: so what the server was told
+    /// does not matter, and the server knows the question by no id under which it could withdraw it.
+    ///
+    /// # Errors
+    /// When the session has ended.
+    pub fn ask_own(
+        &mut self,
+        now: Instant,
+        cause: LegId,
+        question: &Message,
+    ) -> Result<QuestionId, NotAsked> {
+        if self.closed {
+            return Err(NotAsked::Closed);
+        }
+        Ok(self.book(Question {
+            server_id: "".into(),
+            method: question.method().into(),
+            cause: Some(cause),
+            asked: now,
+        }))
+    }
+
+    fn book(&mut self, question: Question) -> QuestionId {
         let id = QuestionId(self.next_question);
         self.next_question += 1;
-        if let Some(call) = cause.and_then(|leg| self.calls.get_mut(&leg)) {
+        if let Some(call) = question.cause.and_then(|leg| self.calls.get_mut(&leg)) {
             call.waiting += 1;
-            call.waiting_since.get_or_insert(now);
+            call.waiting_since.get_or_insert(question.asked);
         }
-        self.questions.insert(
-            id,
-            Question {
-                server_id: question.id().unwrap_or("null").into(),
-                method: question.method().into(),
-                cause,
-                asked: now,
-            },
-        );
-        Ok(id)
+        self.questions.insert(id, question);
+        id
     }
 
     /// The client answers the question with this id (JSON text). `None`: there is no such question,
@@ -419,6 +443,25 @@ mod tests {
         assert!(session.withdraw(now, "\"b\"").is_none());
         assert_eq!(session.withdraw(now, "\"a\"").unwrap().0, id);
         assert!(session.answer(now, &id.to_string()).is_none());
+    }
+
+    #[test]
+    fn the_gateways_own_question_is_no_matter_of_the_server() {
+        let (now, mut session) = (Instant::now(), Session::new(ClientCapabilities::default()));
+        let leg = session.begin(now, "1", None).unwrap();
+        assert!(session.ask(now, Some(leg), &question("1")).is_err());
+        let id = session
+            .ask_own(now, leg, &question("\"approval\""))
+            .unwrap();
+        assert_eq!(session.worked(now, leg), None);
+        for server_id in ["\"approval\"", "\"\"", "null"] {
+            assert!(session.withdraw(now, server_id).is_none(), "{server_id}");
+        }
+        assert_eq!(session.answer(now, &id.to_string()).unwrap().0, id);
+        assert!(session.worked(now, leg).is_some());
+        session.close();
+        let late = session.ask_own(now, leg, &question("1"));
+        assert_eq!(late, Err(NotAsked::Closed));
     }
 
     #[test]

@@ -72,6 +72,28 @@ impl Asked {
         }
     }
 
+    /// A question of the gateway's own about a call, before the server has it.
+    pub(super) fn of_the_gateway(
+        session: &LiveSession,
+        call: LegId,
+        question: Message,
+        asker: Asker,
+    ) -> Self {
+        let state = session.state();
+        let caller = state.calls.get(&call).and_then(|call| call.caller.clone());
+        drop(state);
+        Self {
+            cause: Some(call),
+            question,
+            asker,
+            caller: caller.unwrap_or_else(|| Arc::clone(&session.caller)),
+            number: 0,
+            request: None,
+            named: session.principal().to_string(),
+            tool: None,
+        }
+    }
+
     /// The question as policy sees it.
     pub(super) fn view<'a>(&'a self, session: &'a LiveSession) -> policy::Question<'a> {
         let arguments = self.request.as_ref().and_then(|request| {

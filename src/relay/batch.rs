@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use tokio::sync::mpsc::channel;
 
+use super::approval::Consent;
 use super::session::LiveSession;
 use super::sink::Sink;
 use super::streams::PIPE;
@@ -56,7 +57,8 @@ impl LiveSession {
             let begun = match admission {
                 Ok(admission) => {
                     let sink = Sink::part_of(accept, name);
-                    self.begin(request, sink, None, admission).await
+                    self.begin(request, sink, None, Consent::default(), admission)
+                        .await
                 }
                 Err(error) => Err(error),
             };

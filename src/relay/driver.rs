@@ -135,7 +135,7 @@ impl Driver<'_> {
                 Output::Send(retry) => Some(self.round(&retry).await),
                 Output::Ask(leg, wanted) => self.ask(leg, &wanted).await,
                 Output::Withdraw(leg) => {
-                    self.session.call_off(self.leg, leg).await;
+                    self.call_off(leg).await;
                     None
                 }
                 Output::Wait(until) => {
@@ -160,9 +160,14 @@ impl Driver<'_> {
         };
         for output in self.rounds.take(now(), input) {
             if let Output::Withdraw(leg) = output {
-                self.session.call_off(self.leg, leg).await;
+                self.call_off(leg).await;
             }
         }
+    }
+
+    async fn call_off(&self, leg: Leg) {
+        let own = |asker: &Asker| matches!(asker, Asker::Driver(place) if place.leg == leg);
+        self.session.call_off(self.leg, own).await;
     }
 
     /// Sends the request, and says what came of it.

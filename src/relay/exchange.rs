@@ -9,19 +9,21 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::sync::Notify;
-use tokio::sync::mpsc::{Receiver, channel};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 
+use super::approval::Consent;
 use super::caller::Caller;
 use super::inbound::{self, Inbound, Reading};
 use super::lease::Lease;
 use super::pending::Asker;
-use super::session::{InFlight, LiveSession};
+use super::session::LiveSession;
 use super::sink::Sink;
 use super::{Answer, now, today};
 use crate::error::Error;
 use crate::limit::Admission;
 use crate::protocol::client_legacy::{Accept, Asked};
-use crate::protocol::message::{self, Kind, Message};
+use crate::protocol::event_id::Name;
+use crate::protocol::message::{Kind, Message};
 use crate::protocol::object;
 use crate::protocol::server_legacy::Answered;
 use crate::protocol::session::{LegId, NotBegun};
@@ -43,13 +45,31 @@ pub(super) struct Exchange {
     pub(super) leg: LegId,
     pub(super) request: Message,
     pub(super) sink: Sink,
-    cancelled: Arc<Notify>,
+    pub(super) cancelled: Arc<Notify>,
     /// The response, where it does not come on the stream of the request.
     elsewhere: Receiver<Message>,
     pub(super) record: Record,
+    /// Whether its person has approved it.
+    pub(super) consent: Consent,
     slot: Slot,
     began: Instant,
     admission: Admission,
+}
+
+/// A call in flight.
+pub(super) struct InFlight {
+    /// What is asked of the server.
+    pub(super) request: Message,
+    /// Whom its questions are for, if that differs from the session's.
+    pub(super) caller: Option<Arc<Caller>>,
+    /// How many questions it caused.
+    pub(super) asked: u32,
+    /// It waits for the approval of its person, and its server knows nothing of it.
+    pub(super) unsent: bool,
+    /// Its client has cancelled it.
+    pub(super) cancelled: Arc<Notify>,
+    /// Its response came on another stream.
+    pub(super) responses: Sender<Message>,
 }
 
 /// How a request ended.
@@ -58,6 +78,8 @@ pub(super) enum End {
     Response(u16, Message),
     /// An error of the gateway's.
     Failed(Error),
+    /// A result of the gateway's: the person has not approved the call, and the server knows nothing of it.
+    Denied(Message),
 }
 
 impl LiveSession {
@@ -72,7 +94,8 @@ impl LiveSession {
         admission: Admission,
     ) -> Result<Answer, Error> {
         let (sink, answer) = Sink::new(accept);
-        self.begin(request, sink, None, admission).await?;
+        self.begin(request, sink, None, Consent::default(), admission)
+            .await?;
         answer.await.unwrap_or(Err(Error::SessionEnded))
     }
 
@@ -83,6 +106,7 @@ impl LiveSession {
         request: Message,
         sink: Sink,
         caller: Option<Arc<Caller>>,
+        consent: Consent,
         admission: Admission,
     ) -> Result<(), Error> {
         if self.shared.ending.is_cancelled() {
@@ -102,6 +126,7 @@ impl LiveSession {
             request: request.clone(),
             caller,
             asked: 0,
+            unsent: false,
             cancelled: Arc::clone(&cancelled),
             responses,
         };
@@ -132,6 +157,7 @@ impl LiveSession {
             cancelled,
             elsewhere,
             record,
+            consent,
             slot,
             began,
             admission,
@@ -164,10 +190,11 @@ impl Exchange {
             self.sink.open(&self.session, self.leg);
         }
         let session = Arc::clone(&self.session);
-        let end = match session.lease() {
-            Lease::Legacy(wire) => self.relay(wire).await,
+        let end = match (self.approve().await, session.lease()) {
+            (Some(end), _) => end,
+            (None, Lease::Legacy(wire)) => self.relay(wire).await,
             // Apart: a call at a legacy server must not take the room that rounds need.
-            Lease::Modern(modern) => Box::pin(self.drive(modern)).await,
+            (None, Lease::Modern(modern)) => Box::pin(self.drive(modern)).await,
         };
         let (cancelled, stream) = {
             let mut state = self.session.state();
@@ -185,10 +212,13 @@ impl Exchange {
             End::Response(status, response) => {
                 self.slot.write(of_response(record, &response));
                 let response = response.with_id(id.unwrap_or("null"));
-                match stream {
-                    Some(stream) => session.conclude(stream, response).await,
-                    None => self.sink.finish(status, response).await,
-                }
+                finish(&session, self.sink, stream, (status, response)).await;
+            }
+            End::Denied(response) => {
+                self.slot
+                    .write(record.outcome(Outcome::Refused).reason("not_approved"));
+                let response = response.with_id(id.unwrap_or("null"));
+                finish(&session, self.sink, stream, (200, response)).await;
             }
             End::Failed(error) => {
                 // A server may end what was cancelled without a word, or with an odd one.
@@ -313,12 +343,6 @@ impl Exchange {
         }
     }
 
-    /// Waits until the exchange must stop, and says why.
-    pub(super) fn stop(&self, linger: Duration) -> impl Future<Output = Error> + use<> {
-        let (session, cancelled) = (Arc::clone(&self.session), Arc::clone(&self.cancelled));
-        stop(session, self.leg, cancelled, linger)
-    }
-
     /// Reads an answer that is no stream.
     async fn read(&self, reply: Reply) -> End {
         let status = reply.status;
@@ -437,37 +461,16 @@ impl LiveSession {
     }
 }
 
-/// Waits until the exchange must stop, whatever the server does. It goes on for `linger` after its
-/// client has cancelled it.
-async fn stop(
-    session: Arc<LiveSession>,
-    leg: LegId,
-    cancelled: Arc<Notify>,
-    linger: Duration,
-) -> Error {
-    let limit = session.shared.config.timeouts.call;
-    let over = async {
-        loop {
-            let worked = session.state().talk.worked(now(), leg);
-            match worked {
-                Some(worked) if worked >= limit => return,
-                Some(worked) => tokio::time::sleep(limit.saturating_sub(worked)).await,
-                // A person thinks; when they have answered, the rest of the time counts.
-                None => tokio::time::sleep((limit / 4).min(Duration::from_secs(5))).await,
-            }
-        }
-    };
-    tokio::select! {
-        () = session.ended.cancelled() => Error::SessionEnded,
-        () = async { cancelled.notified().await; tokio::time::sleep(linger).await } => Error::Cancelled,
-        () = over => {
-            let params = format!(r#"{{"requestId":{leg},"reason":"no answer in time"}}"#);
-            let notice = message::notification("notifications/cancelled", &params);
-            let telling = Arc::clone(&session);
-            session.server().troubles().tell(&Trouble::Slow(limit));
-            session.shared.tasks.spawn(async move { telling.tell_server(notice).await.ok() });
-            Error::Slow(limit)
-        }
+/// Brings a response, with the HTTP status that goes with it, to where its client reads it.
+async fn finish(
+    session: &Arc<LiveSession>,
+    sink: Sink,
+    stream: Option<Name>,
+    (status, response): (u16, Bytes),
+) {
+    match stream {
+        Some(stream) => session.conclude(stream, response).await,
+        None => sink.finish(status, response).await,
     }
 }
 

@@ -107,9 +107,18 @@ impl LiveSession {
     }
 
     /// Writes a question into the book; none when the session has ended.
-    fn book(&self, asked: &Arc<Asked>, case: Case, place: QuestionSlot) -> Option<QuestionId> {
+    pub(super) fn book(
+        &self,
+        asked: &Arc<Asked>,
+        case: Case,
+        place: QuestionSlot,
+    ) -> Option<QuestionId> {
         let mut state = self.state();
-        let id = state.talk.ask(now(), asked.cause, &asked.question).ok()?;
+        let booked = match (&asked.asker, asked.cause) {
+            (Asker::Gateway(_), Some(call)) => state.talk.ask_own(now(), call, &asked.question),
+            _ => state.talk.ask(now(), asked.cause, &asked.question),
+        };
+        let id = booked.ok()?;
         let pending = Pending {
             asked: Arc::clone(asked),
             case,
@@ -218,6 +227,17 @@ impl LiveSession {
             return Ok(Answer::Accepted);
         };
         pending.stop_clock();
+        if let Asker::Gateway(_) = &pending.asked.asker {
+            // It is about no matter of the server, whose policy has no say.
+            let said = match Answered::of(&question.method, answer) {
+                Answered::Accept => Said::Accept,
+                Answered::Decline => Said::Decline,
+                Answered::Cancel => Said::Cancel,
+                _ => Said::Refuse,
+            };
+            pending.case.note(By::Person, said);
+            return self.give(&question, &pending, answer).await;
+        }
         let Some(result) = answer.result() else {
             pending.case.note(By::Person, Said::Refuse);
             return self.give(&question, &pending, answer).await;
@@ -309,7 +329,7 @@ impl LiveSession {
     ) -> Result<Answer, Error> {
         let action = Answered::of(&question.method, answer);
         let (sent, outcome) = self.as_the_server_takes_it(question, answer);
-        let mut record = about(self, Record::question_answered, question, pending)
+        let mut record = about(self, Record::question_answered, pending)
             .outcome(outcome)
             .waited(now().saturating_duration_since(question.asked));
         if outcome == Outcome::Refused {
@@ -328,6 +348,10 @@ impl LiveSession {
                 driver.pass(answer).await;
                 return Ok(Answer::Accepted);
             }
+            (Asker::Gateway(approver), _) => {
+                approver.hear(action);
+                return Ok(Answer::Accepted);
+            }
             (Asker::Server, Lease::Modern(_)) => return Ok(Answer::Accepted),
             (Asker::Server, Lease::Legacy(wire)) => wire,
         };
@@ -340,7 +364,7 @@ impl LiveSession {
         };
         if let Some(reason) = lost {
             tracing::warn!(server = %self.server().name(), session = self.tag(), reason, "an answer did not reach its server");
-            let record = about(self, Record::answer_lost, question, pending)
+            let record = about(self, Record::answer_lost, pending)
                 .outcome(Outcome::Lost)
                 .reason(reason);
             self.shared.audit.write(record).await;

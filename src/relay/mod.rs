@@ -11,13 +11,15 @@
 //! its [`Asker`](pending::Asker).
 //!
 //! A modern client holds nothing. Its requests go [`through`] to a modern server; what it takes to ask
-//! it in the midst of a legacy server's call is in [`modern`].
+//! it in the midst of a legacy server's call is in [`modern`]. What the gateway itself asks, before a call
+//! goes to either kind of server, is in [`approval`].
 //!
 //! # Invariants
 //! - One lease per session, from `initialize` to the end.
 //! - A session is found by its id, its server *and* its principal. Anything else is "unknown".
 //! - One way out: [`teardown`], for DELETE, expiry, a server that forgot, and shutdown.
 
+mod approval;
 mod asked;
 mod backoff;
 pub mod batch;
@@ -41,6 +43,7 @@ mod rpc;
 mod session;
 mod sink;
 mod standalone;
+mod stop;
 mod streams;
 mod subscriptions;
 mod teardown;
@@ -106,6 +109,8 @@ pub(crate) struct Shared {
     pool: modern::pool::Pool,
     /// Calls whose clients are away.
     lot: modern::lot::Lot,
+    /// The approvals that modern clients hold states for, at modern servers.
+    ledger: approval::Ledger,
     /// Seals what such clients hold.
     seal: modern::seal::Seal,
     /// How many sessions may be ending at each server at once: one that is slow to take it holds up
@@ -163,6 +168,7 @@ impl Relay {
             tasks,
             pool: modern::pool::Pool::default(),
             lot,
+            ledger: approval::Ledger::default(),
             seal: modern::seal::Seal::new()?,
             partings,
             ending: CancellationToken::new(),
@@ -247,6 +253,7 @@ impl Relay {
                 shared.audit.sweep();
                 shared.pool.sweep();
                 shared.lot.sweep(now());
+                shared.sweep_approvals().await;
                 shared.end_idle(now());
             }
         });

@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use tokio::sync::mpsc::Sender;
 use tokio::task::AbortHandle;
 
+use super::approval::Approver;
 use super::asked::Asked;
 use super::session::LiveSession;
 use crate::limit::QuestionSlot;
@@ -19,7 +20,6 @@ use crate::policy::{Case, Verdict};
 use crate::protocol::elicitation::{Action as Answered, Summary};
 use crate::protocol::message::{self, Message};
 use crate::protocol::rounds::{Input, Leg};
-use crate::protocol::session::Question;
 use crate::telemetry::audit::{self, Action, Record};
 
 /// What an open question holds beside its entry in the book.
@@ -45,6 +45,8 @@ pub(super) enum Asker {
     Server,
     /// A request at a modern server, which goes on with it.
     Driver(Driver),
+    /// The gateway: a call that it sends on when its person approves.
+    Gateway(Approver),
 }
 
 /// The place in a request to which an answer belongs.
@@ -131,14 +133,11 @@ pub(super) fn with_case(record: Record, case: &Case) -> Record {
 pub(super) fn about(
     session: &LiveSession,
     record: fn(SystemTime) -> Record,
-    question: &Question,
     pending: &Pending,
 ) -> Record {
-    session.about(record).question(describe(
-        &question.server_id,
-        &question.method,
-        &pending.summary,
-    ))
+    session
+        .about(record)
+        .question(record_of(&pending.asked.question, &pending.summary))
 }
 
 pub(super) fn record_of(question: &Message, summary: &Summary) -> audit::Question {

@@ -10,16 +10,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::sync::Notify;
 
+use super::approval::{NOBODY, NOT_APPROVED, TOO_LATE};
 use super::asked::Asked;
 use super::deliver::Item;
 use super::now;
 use super::pending::{Asker, Pending, about, answer_of, record_of, unanswered, with_case};
 use super::session::{Face, LiveSession};
-use crate::policy::Verdict;
+use crate::policy::{By, Said, Verdict};
 use crate::protocol::elicitation::Summary;
 use crate::protocol::message::{self, Message};
 use crate::protocol::parked::Limits;
-use crate::protocol::rounds::Leg;
 use crate::protocol::session::{LegId, Question, QuestionId};
 use crate::telemetry::audit::{Outcome, Record, Slot};
 
@@ -130,13 +130,17 @@ impl LiveSession {
         }
     }
 
-    /// A question of a request is over before it has its answer: the client is told.
-    pub(super) async fn call_off(self: &Arc<Self>, call: LegId, leg: Leg) {
+    /// A question of a request is over before it has its answer: the client is told. `whose` says which
+    /// of the call's.
+    pub(super) async fn call_off(
+        self: &Arc<Self>,
+        call: LegId,
+        whose: impl Fn(&Asker) -> bool + Send,
+    ) {
         let taken = {
             let mut state = self.state();
             let found = state.pending.iter().find_map(|(id, pending)| {
-                let own =
-                    matches!(&pending.asked.asker, Asker::Driver(driver) if driver.leg == leg);
+                let own = whose(&pending.asked.asker);
                 (own && state.talk.cause_of(*id) == Some(call)).then_some(*id)
             });
             found.and_then(|id| {
@@ -205,7 +209,7 @@ impl LiveSession {
         outcome: Outcome,
         reason: &'static str,
     ) {
-        let record = about(self, Record::question_answered, question, pending)
+        let record = about(self, Record::question_answered, pending)
             .outcome(outcome)
             .reason(reason)
             .waited(now().saturating_duration_since(question.asked));
@@ -231,7 +235,10 @@ impl LiveSession {
                 (answer, Outcome::Refused, "not_answerable")
             }
         };
-        self.tell_unanswered(answer).await;
+        match &pending.asked.asker {
+            Asker::Gateway(approver) => approver.deny(NOT_APPROVED),
+            _ => self.tell_unanswered(answer).await,
+        }
         self.record_unanswered(&question, &pending, outcome, reason)
             .await;
     }
@@ -248,6 +255,7 @@ impl LiveSession {
                     self.tell_unanswered(answer).await;
                 }
                 Asker::Driver(driver) => driver.fail(text).await,
+                Asker::Gateway(approver) => approver.deny(NOBODY),
             }
             return self
                 .record_unanswered(&question, &pending, Outcome::Lost, "no_stream")
@@ -260,8 +268,13 @@ impl LiveSession {
         self.shared.tasks.spawn(async move {
             session.deliver(cause, Item::Withdrawn(id, notice)).await;
         });
-        let verdict = self.policy.timed_out(&mut pending.case);
-        self.reply(&pending.asked, &verdict).await;
+        if let Asker::Gateway(approver) = &pending.asked.asker {
+            pending.case.note(By::Timeout, Said::Cancel);
+            approver.deny(TOO_LATE);
+        } else {
+            let verdict = self.policy.timed_out(&mut pending.case);
+            self.reply(&pending.asked, &verdict).await;
+        }
         self.record_unanswered(&question, &pending, Outcome::Timeout, "timeout")
             .await;
     }
@@ -280,6 +293,8 @@ impl LiveSession {
                     driver.pass(&answer).await;
                 }
             }
+            // Only a person approves.
+            (Asker::Gateway(approver), _) => approver.deny(NOT_APPROVED),
         }
     }
 
@@ -304,6 +319,7 @@ impl LiveSession {
         match asker {
             Asker::Server => self.tell_unanswered(answer).await,
             Asker::Driver(driver) => driver.fail(text).await,
+            Asker::Gateway(approver) => approver.deny(text),
         }
         self.shared.audit.write(record).await;
     }

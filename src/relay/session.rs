@@ -11,12 +11,13 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::mpsc::{Sender, channel};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::channel;
 use tokio_util::sync::CancellationToken;
 
 use super::caller::Caller;
 use super::deliver::Item;
+use super::exchange::InFlight;
 use super::lease::Lease;
 use super::modern::listen::Listens;
 use super::modern::tasks::Tasked;
@@ -95,20 +96,6 @@ pub(super) struct State {
     pub(super) tasks: HashMap<Box<str>, Box<str>>,
     /// What the server was told to log, on behalf of modern clients.
     level: Option<Level>,
-}
-
-/// A call in flight.
-pub(super) struct InFlight {
-    /// What is asked of the server.
-    pub(super) request: Message,
-    /// Whom its questions are for, if that differs from the session's.
-    pub(super) caller: Option<Arc<Caller>>,
-    /// How many questions it caused.
-    pub(super) asked: u32,
-    /// Its client has cancelled it.
-    pub(super) cancelled: Arc<Notify>,
-    /// Its response came on another stream.
-    pub(super) responses: Sender<Message>,
 }
 
 impl State {
@@ -391,12 +378,12 @@ impl LiveSession {
         match Posted::read(message)? {
             Posted::Cancelled(id) => {
                 let leg = {
-                    let mut state = self.state();
+                    let state = &mut *self.state();
                     let leg = state.talk.cancel(id);
-                    if let Some(call) = leg.and_then(|leg| state.calls.get(&leg)) {
-                        call.cancelled.notify_one();
-                    }
-                    leg
+                    let call = leg.and_then(|leg| state.calls.get(&leg));
+                    call.inspect(|call| call.cancelled.notify_one());
+                    // Of what waits for its approval the server knows nothing.
+                    leg.filter(|_| call.is_none_or(|call| !call.unsent))
                 };
                 // A cancel of what is over, or never was, is nobody's business (2025-11-25
                 // basic/utilities/cancellation: "MAY ignore").

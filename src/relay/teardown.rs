@@ -13,10 +13,10 @@ use futures_util::future::join_all;
 
 use super::lease::Lease;
 use super::now;
-use super::pending::{self, Pending};
+use super::pending::{self, Asker, Pending};
 use super::session::{LiveSession, SessionId};
 use crate::protocol::message;
-use crate::protocol::session::{QuestionId, Remains};
+use crate::protocol::session::{LegId, QuestionId, Remains};
 use crate::protocol::tasks;
 use crate::telemetry::audit::{Outcome, Record};
 
@@ -73,7 +73,12 @@ impl LiveSession {
                 let pending = std::mem::take(&mut state.pending);
                 pending.values().for_each(Pending::stop_clock);
                 let tasks = std::mem::take(&mut state.tasks);
-                (state.talk.close(), pending, tasks)
+                let mut remains = state.talk.close();
+                // Of what waits for its approval the server knows nothing.
+                let calls = &state.calls;
+                let unsent = |leg: &LegId| calls.get(leg).is_some_and(|call| call.unsent);
+                remains.calls.retain(|(leg, _)| !unsent(leg));
+                (remains, pending, tasks)
             };
             session.ended.cancel();
             tracing::info!(session = session.tag(), server = %session.server().name(), reason = why.reason(), "session ended");
@@ -81,7 +86,7 @@ impl LiveSession {
             let telling = async {
                 if why != Ending::Forgotten {
                     let tasks = tasks.into_keys().collect();
-                    session.tell_end(&remains, tasks, why).await;
+                    session.tell_end(&remains, &pending, tasks, why).await;
                 }
                 session.close_streams();
             };
@@ -106,7 +111,7 @@ impl LiveSession {
             let Some(held) = pending.get(id) else {
                 continue;
             };
-            let record = pending::about(self, Record::question_answered, question, held)
+            let record = pending::about(self, Record::question_answered, held)
                 .outcome(Outcome::Lost)
                 .reason(why.reason())
                 .waited(now().saturating_duration_since(question.asked));
@@ -118,7 +123,13 @@ impl LiveSession {
     }
 
     /// Tells the server, a step after the other, each in its share of the time.
-    async fn tell_end(self: &Arc<Self>, remains: &Remains, tasks: Vec<Box<str>>, why: Ending) {
+    async fn tell_end(
+        self: &Arc<Self>,
+        remains: &Remains,
+        pending: &HashMap<QuestionId, Pending>,
+        tasks: Vec<Box<str>>,
+        why: Ending,
+    ) {
         // At a modern server nothing is left but streams, which end with the tasks that read them.
         let Lease::Legacy(wire) = self.lease() else {
             return;
@@ -151,7 +162,11 @@ impl LiveSession {
         });
         let cancels = async { tokio::join!(join_all(tasks), join_all(cancels)) };
         self.step(cancels).await;
-        let answers = remains.questions.iter().map(|(_, question)| {
+        let asked = remains.questions.iter().filter(|(id, _)| {
+            let held = pending.get(id);
+            held.is_none_or(|it| !matches!(it.asked.asker, Asker::Gateway(_)))
+        });
+        let answers = asked.map(|(_, question)| {
             let answer = pending::lost(&question.server_id, "the session of the client has ended");
             self.server().post(wire, answer)
         });

@@ -2,7 +2,8 @@
 //! on under an id of its own, and what comes back is passed back.
 //!
 //! # Invariants
-//! - Nothing is kept between requests. Questions, answers and state are ordinary traffic here.
+//! - Nothing is kept between requests. Questions, answers and state are ordinary traffic here, but for the
+//!   calls that need an [`approval`](super::approval).
 //! - Who goes away cancels: when the client is gone the server's stream is closed, at once. So it is
 //!   when the client does not read any more.
 //! - The method and the name in the headers are made of the body; what the client put into
@@ -14,6 +15,8 @@ use std::time::Instant;
 use http::HeaderMap;
 use tokio_util::sync::CancellationToken;
 
+use super::approval::{Approved, Gate};
+use super::caller::{Caller, is_headless, says_headless};
 use super::deliver::{Item, STALLED, room};
 use super::exchange::{about_call, of_failure, of_response};
 use super::pending::{action_of, describe};
@@ -46,6 +49,8 @@ struct Passage {
     request: Message,
     /// What the client can be asked.
     capabilities: ClientCapabilities,
+    /// The approval of the person, where it needed one.
+    approved: Option<Approved>,
     /// Its id at the server (JSON text).
     id: String,
     headers: HeaderMap,
@@ -97,6 +102,16 @@ impl Relay {
         let asked = Asked::read(&request)?;
         let slot = shared.audit.reserve().await.map_err(|_| Error::AuditFull)?;
         let record = Record::call(today()).principal(principal).server(server);
+        let record = about_call(record, &request, asked.target);
+        let headless = says_headless(from) || is_headless(&shared.config, principal);
+        let caller = Caller::new(capabilities, None, headless);
+        let (request, approved) = match shared.gate(server, principal, &caller, &request).await? {
+            Gate::Open(request, approved) => (request, approved),
+            Gate::Closed(closed) => {
+                slot.write(closed.record(record));
+                return Ok(Answer::Json(200, closed.response.bytes().clone()));
+            }
+        };
         let gone = CancellationToken::new();
         let (sink, answer) = Sink::new(Accept {
             json: true,
@@ -108,9 +123,10 @@ impl Relay {
             principal: principal.clone(),
             id: upstream.next_id(),
             headers: mirrored(&request, from),
-            record: about_call(record, &request, asked.target),
+            record,
             request,
             capabilities,
+            approved,
             sink,
             gone: gone.clone(),
             slot,
@@ -291,8 +307,9 @@ impl Passage {
             self.check_declared(&required.questions)?;
             self.record_questions(&required.questions).await;
         }
-        let changed = match self.request.method() {
-            "server/discover" => shared_versions(result),
+        let changed = match (self.request.method(), &self.approved) {
+            ("server/discover", _) => shared_versions(result),
+            (_, Some(approved)) => approved.carry(&self.shared, result)?,
             _ => self.retagged(result),
         };
         let response = match changed {

@@ -24,6 +24,7 @@
 mod support;
 
 mod answers;
+mod approval;
 mod ask;
 mod audit;
 mod auth;

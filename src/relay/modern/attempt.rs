@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::sync::broadcast;
 use tokio::sync::mpsc::{Receiver, channel};
 
+use super::super::approval::Consent;
 use super::super::caller::Caller;
 use super::super::deliver::Item;
 use super::super::now;
@@ -28,6 +29,8 @@ pub(super) struct Attempt {
     pub(super) pooled: Pooled,
     /// Whom its questions are for.
     caller: Arc<Caller>,
+    /// Whether the person has approved the call, however often it is made.
+    pub(super) consent: Consent,
     /// What the server sends for it.
     pub(super) pipe: Receiver<Item>,
     /// The addresses that people are done at, as the session hears of them.
@@ -42,6 +45,7 @@ impl Attempt {
         pooled: Pooled,
         request: Message,
         caller: &Arc<Caller>,
+        consent: Consent,
         admission: Admission,
         as_task: bool,
     ) -> Result<Self, Error> {
@@ -53,9 +57,10 @@ impl Attempt {
             (admission, None)
         };
         Ok(Self {
-            pipe: send(&pooled.session, request, caller, own).await?,
+            pipe: send(&pooled.session, request, caller, consent.clone(), own).await?,
             pooled,
             caller: Arc::clone(caller),
+            consent,
             visited,
             place,
         })
@@ -64,7 +69,8 @@ impl Attempt {
     /// Sends one more request of the same call.
     pub(super) async fn go_on(&mut self, request: Message) -> Result<(), Error> {
         let own = Admission::of_the_gateway();
-        self.pipe = send(&self.pooled.session, request, &self.caller, own).await?;
+        let consent = self.consent.clone();
+        self.pipe = send(&self.pooled.session, request, &self.caller, consent, own).await?;
         Ok(())
     }
 
@@ -95,7 +101,8 @@ impl Attempt {
             self.pooled.clone()
         };
         let admission = session.shared.limiter.admit(&key.server, &key.principal)?;
-        Self::begin(pooled, request, &self.caller, admission, as_task).await
+        let consent = self.consent.clone();
+        Self::begin(pooled, request, &self.caller, consent, admission, as_task).await
     }
 }
 
@@ -104,6 +111,7 @@ async fn send(
     session: &Arc<LiveSession>,
     request: Message,
     caller: &Arc<Caller>,
+    consent: Consent,
     admission: Admission,
 ) -> Result<Receiver<Item>, Error> {
     let (pipe, items) = channel(PIPE);
@@ -116,6 +124,7 @@ async fn send(
             request,
             Sink::shared(both, pipe),
             Some(Arc::clone(caller)),
+            consent,
             admission,
         )
         .await?;

@@ -192,8 +192,8 @@ impl Driver {
     }
 
     pub(super) fn take(&mut self, item: Item) -> Vec<Output> {
-        // It is at work, so it was not forgotten.
-        self.fresh = false;
+        // It is at work, so it was not forgotten. The gateway's own question comes before that.
+        self.fresh &= self.attempt.consent.is_awaited();
         let now = now();
         match item {
             Item::Question(id, bytes) => match Message::parse(&bytes) {

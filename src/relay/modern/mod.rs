@@ -34,6 +34,7 @@ use self::call::Driver;
 use self::outlet::Outlet;
 use self::pool::{Key, Pooled};
 use self::seal::CallId;
+use super::approval::Consent;
 use super::caller::{Caller, is_headless, says_headless};
 use super::{Answer, Relay, Shared};
 use crate::auth::Principal;
@@ -244,7 +245,15 @@ impl Visit<'_> {
         if pooled.session.is_gone() {
             return Err(Error::UnknownSession);
         }
-        let attempt = Attempt::begin(pooled, request.clone(), &self.caller, admission, as_task);
+        let consent = Consent::default();
+        let attempt = Attempt::begin(
+            pooled,
+            request.clone(),
+            &self.caller,
+            consent,
+            admission,
+            as_task,
+        );
         let attempt = attempt.await?;
         Ok((attempt, request, as_task))
     }

@@ -31,11 +31,11 @@ pub(crate) struct CallId([u8; 16]);
 
 /// What a state says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct State {
-    pub(super) call: CallId,
+pub(in crate::relay) struct State {
+    pub(in crate::relay) call: CallId,
     pub(super) round: u32,
     /// What the request was ([`fingerprint`]).
-    pub(super) request: [u8; 32],
+    pub(in crate::relay) request: [u8; 32],
     expires: u64,
 }
 
@@ -55,7 +55,7 @@ impl Seal {
     }
 
     /// The state as a client holds it.
-    pub(super) fn seal(&self, state: &State, bound: &[u8]) -> Result<String, Error> {
+    pub(in crate::relay) fn seal(&self, state: &State, bound: &[u8]) -> Result<String, Error> {
         let mut bytes = Vec::with_capacity(SIZE + 32);
         bytes.extend_from_slice(&state.call.0);
         bytes.extend_from_slice(&state.round.to_be_bytes());
@@ -71,7 +71,7 @@ impl Seal {
     }
 
     /// What a client's state says, if it is one of ours and given to this caller.
-    pub(super) fn open(&self, text: &str, bound: &[u8]) -> Option<State> {
+    pub(in crate::relay) fn open(&self, text: &str, bound: &[u8]) -> Option<State> {
         let encoded = text.strip_prefix(FORM).filter(|_| text.len() <= MAX)?;
         let mut bytes = BASE64_URL_SAFE_NO_PAD.decode(encoded).ok()?;
         let (nonce, sealed) = bytes.split_at_mut_checked(NONCE_LEN)?;
@@ -95,7 +95,7 @@ impl CallId {
     ///
     /// # Errors
     /// When the system gives no randomness.
-    pub(super) fn random() -> Result<Self, Error> {
+    pub(in crate::relay) fn random() -> Result<Self, Error> {
         let mut bytes = [0; 16];
         aws_lc_rs::rand::fill(&mut bytes).map_err(|_| no_randomness())?;
         Ok(Self(bytes))
@@ -103,7 +103,7 @@ impl CallId {
 }
 
 impl State {
-    pub(super) fn new(
+    pub(in crate::relay) fn new(
         call: CallId,
         round: u32,
         request: [u8; 32],
@@ -118,19 +118,29 @@ impl State {
         }
     }
 
-    pub(super) fn is_expired(&self, now: SystemTime) -> bool {
+    pub(in crate::relay) fn is_expired(&self, now: SystemTime) -> bool {
         seconds(now) > self.expires
     }
 }
 
-/// Whom a state is given to: another caller can't open it. Without authentication, whoever holds it.
+/// Whom the state of a parked call is given to: another caller can't open it. Without authentication,
+/// whoever holds it.
 pub(super) fn bound_to(server: &ServerName, principal: &Principal) -> Vec<u8> {
+    bound_as("parked call", server, principal)
+}
+
+/// Whom a state of this kind is given to. What is sealed as one kind does not open as another.
+pub(in crate::relay) fn bound_as(
+    kind: &str,
+    server: &ServerName,
+    principal: &Principal,
+) -> Vec<u8> {
     let (issuer, subject) = if principal.is_anonymous() {
         ("", "")
     } else {
         (principal.issuer(), principal.subject())
     };
-    format!("contraflow parked call\0{server}\0{issuer}\0{subject}").into_bytes()
+    format!("contraflow {kind}\0{server}\0{issuer}\0{subject}").into_bytes()
 }
 
 /// What a request is: its method, its target and its arguments, however they are spelled.
@@ -149,7 +159,7 @@ pub(super) fn fingerprint(method: &str, target: &str, arguments: Option<&str>) -
 }
 
 /// What a request is to the last byte.
-pub(super) fn exactly(bytes: &[u8]) -> [u8; 32] {
+pub(in crate::relay) fn exactly(bytes: &[u8]) -> [u8; 32] {
     let hash = digest(&SHA256, bytes);
     hash.as_ref().first_chunk().copied().unwrap_or_default()
 }

@@ -174,7 +174,7 @@ impl Driver {
     /// Cancels the call at the server, as what it is there.
     pub(super) async fn cancel(&mut self) -> Vec<Output> {
         let mut outputs = Vec::new();
-        if self.task == Some(Task::Asked) {
+        if self.task == Some(Task::Asked) && !self.attempt.consent.is_awaited() {
             // The id of the task is on its way, and without it nothing ends there.
             let _unknown = tokio::time::timeout(CANCEL, self.learn_task(&mut outputs)).await;
         }
