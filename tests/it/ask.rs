@@ -207,6 +207,15 @@ async fn the_mode_is_the_first_to_speak() {
     assert_eq!(refused.steps()[0], "mode refuse");
     assert_eq!(refused.gets()["code"], -32601);
     assert_eq!(refused.gets()["data"]["reason"], "undeclared");
+    // What can be read in two ways has no kind.
+    let twice = FORM.replacen('{', r#"{"mode":"form","mode":"url","#, 1);
+    let twice = Dry::new("{}", &twice).said().await;
+    assert!(
+        twice.line("mode").ends_with("the mode is ambiguous"),
+        "{}",
+        twice.out
+    );
+    assert_eq!(twice.gets()["code"], -32602);
 }
 
 #[tokio::test]
