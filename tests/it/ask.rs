@@ -207,6 +207,15 @@ async fn the_mode_is_the_first_to_speak() {
     assert_eq!(refused.steps()[0], "mode refuse");
     assert_eq!(refused.gets()["code"], -32601);
     assert_eq!(refused.gets()["data"]["reason"], "undeclared");
+    // What can be read in two ways has no kind.
+    let twice = FORM.replacen('{', r#"{"mode":"form","mode":"url","#, 1);
+    let twice = Dry::new("{}", &twice).said().await;
+    assert!(
+        twice.line("mode").ends_with("the mode is ambiguous"),
+        "{}",
+        twice.out
+    );
+    assert_eq!(twice.gets()["code"], -32602);
 }
 
 #[tokio::test]
@@ -602,4 +611,23 @@ async fn nothing_is_recorded() {
     let dry = Dry::of(&config, FORM).answer(r#"{"action":"cancel"}"#);
     assert_eq!(dry.said().await.gets()["action"], "cancel");
     assert!(!log.exists());
+}
+
+/// The page about questions shows what the command says of the rules that it shows.
+#[tokio::test]
+async fn the_page_shows_what_the_command_says() {
+    let page = format!("{}/docs/questions.md", env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(page).unwrap();
+    let block = |kind: &str, word: &str| {
+        let fence = format!("```{kind}\n");
+        let mut blocks = page.split(fence.as_str()).skip(1);
+        let block = blocks.find_map(|rest| {
+            let block = rest.split("```").next().unwrap();
+            block.contains(word).then(|| block.to_owned())
+        });
+        block.unwrap_or_else(|| panic!("no {kind} with {word}"))
+    };
+    let form = r#"{"message":"Which one?","requestedSchema":{"type":"object","properties":{"entity_name":{"type":"string"},"keep":{"type":"boolean"}},"required":["entity_name"]}}"#;
+    let dry = Dry::of(&block("yaml", "no deletes"), form).with("--tool", "create_entities");
+    assert_eq!(dry.said().await.out, block("text", "memory asks local"));
 }

@@ -50,8 +50,8 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     arguments: Option<PathBuf>,
     /// The name of the client program.
-    #[arg(long, value_name = "NAME", default_value = "")]
-    client: String,
+    #[arg(long, value_name = "NAME")]
+    client: Option<String>,
     /// Whom it asks, as logs name them: `mira`, `key:ci`, `alice@https://login.example.com`.
     #[arg(long, value_name = "NAME", default_value = "local")]
     principal: String,
@@ -139,7 +139,7 @@ fn dry_run(options: &Options, config: &Config) -> Result<String, NoRun> {
             subject,
             oauth_client: "",
             session: SESSION,
-            client: (&options.client, ""),
+            client: (options.client.as_deref().unwrap_or_default(), ""),
             headless,
         },
     };

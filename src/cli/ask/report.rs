@@ -4,7 +4,7 @@
 //! - The steps stand in the order in which they are asked, by the words that the audit log has for them;
 //!   those that are not reached are there too.
 //! - What files and hooks say is shown without characters that move a cursor or hide text.
-//! - JSON is shown as it is sent, in one line of its own.
+//! - JSON is shown as it is sent, behind all else.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -196,7 +196,7 @@ impl Report<'_> {
     fn why(&self, step: &Step) -> String {
         let why = step.why.clone().unwrap_or_default();
         match (&step.by, step.said) {
-            (By::Mode, Said::Refuse) => self.undeclared(),
+            (By::Mode, Said::Refuse) => self.undeclared().unwrap_or(why),
             (By::Mode, _) => self.mode_as_written(),
             (By::Secrets, Said::Pass) => "no field asks for a secret".to_owned(),
             (By::Secrets, Said::Flag) => format!("{why}; the message warns of it"),
@@ -264,13 +264,18 @@ impl Report<'_> {
         }
     }
 
-    fn undeclared(&self) -> String {
-        let why = if self.policy.declares(self.question.kind(), true) {
-            "nobody can answer".to_owned()
-        } else {
+    /// Why the server does not see that it may ask, if it does not.
+    fn undeclared(&self) -> Option<String> {
+        let kind = self.question.kind();
+        let why = if !self.policy.declares(kind, true) {
             self.mode_as_written()
+        } else if self.policy.declares(kind, !self.question.person.headless) {
+            return None;
+        } else {
+            "nobody can answer".to_owned()
         };
-        format!("{why}: the server does not see that it may ask, and gets an error if it does")
+        let then = "the server does not see that it may ask, and gets an error if it does";
+        Some(format!("{why}: {then}"))
     }
 
     fn limits(&self) -> String {

@@ -88,26 +88,28 @@ fn the_complete_file_means_what_it_shows() {
     );
 }
 
-/// What the README shows as a typical file, and what the containers are started with.
+/// What the README and the pages of `docs/` show, and what the containers are started with.
 #[test]
-fn the_readme_and_the_containers_have_files_that_load() {
+fn the_documents_and_the_containers_have_files_that_load() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
-    let blocks: Vec<&str> = readme.split("```yaml\n").skip(1).collect();
-    assert!(!blocks.is_empty());
-    for block in blocks {
-        let text = block.split("```").next().unwrap();
-        let config = Config::parse("README.md", text, &environment)
-            .unwrap_or_else(|problems| panic!("{problems}"));
-        assert_eq!(config.warnings(), [""; 0]);
-        let public = url::Url::parse(config.public_url.as_str()).unwrap();
-        assert!(
-            !config
-                .allowed_hosts
-                .iter()
-                .any(|host| public.host_str() == Some(host)),
-            "the public name is allowed anyway"
-        );
+    for name in ["README.md", "docs/questions.md"] {
+        let text = std::fs::read_to_string(root.join(name)).unwrap();
+        let blocks: Vec<&str> = text.split("```yaml\n").skip(1).collect();
+        assert!(!blocks.is_empty(), "{name}");
+        for block in blocks {
+            let text = block.split("```").next().unwrap();
+            let config = Config::parse(name, text, &environment)
+                .unwrap_or_else(|problems| panic!("{problems}\n{text}"));
+            assert_eq!(config.warnings(), [""; 0]);
+            let public = url::Url::parse(config.public_url.as_str()).unwrap();
+            assert!(
+                !config
+                    .allowed_hosts
+                    .iter()
+                    .any(|host| public.host_str() == Some(host)),
+                "the public name is allowed anyway"
+            );
+        }
     }
     let path = root.join("deploy/gateway.yaml");
     let config = Config::load(&path, &|_| None, &|_| true).unwrap();
