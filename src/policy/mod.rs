@@ -66,7 +66,7 @@ pub struct Policy {
 }
 
 /// A question on its way, and what was found out about it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Case {
     /// What kind of question it is.
     pub kind: Kind,

@@ -106,6 +106,8 @@ pub(crate) struct Shared {
     pool: modern::pool::Pool,
     /// Calls whose clients are away.
     lot: modern::lot::Lot,
+    /// What modern servers asked modern clients.
+    asked: through::Table,
     /// Seals what such clients hold.
     seal: modern::seal::Seal,
     /// How many sessions may be ending at each server at once: one that is slow to take it holds up
@@ -162,6 +164,7 @@ impl Relay {
             tasks,
             pool: modern::pool::Pool::default(),
             lot: modern::lot::Lot::default(),
+            asked: through::Table::default(),
             seal: modern::seal::Seal::new()?,
             partings,
             ending: CancellationToken::new(),
@@ -246,6 +249,7 @@ impl Relay {
                 shared.audit.sweep();
                 shared.pool.sweep();
                 shared.lot.sweep(now());
+                shared.asked.sweep(now());
                 shared.end_idle(now());
             }
         });

@@ -52,6 +52,7 @@ mod modern_tasks;
 mod notices;
 mod operator;
 mod parked;
+mod policy_modern;
 mod questions;
 mod rehearsal;
 mod resume;
