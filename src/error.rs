@@ -122,6 +122,9 @@ pub enum Error {
     /// The person could not be asked, or gave no answer.
     #[error("{0}")]
     Interaction(&'static str),
+    /// The policy does not allow what the server asked, and there is no way to tell the server.
+    #[error("{0}")]
+    Denied(&'static str),
     /// The server limits the gateway.
     #[error("the server is limiting requests")]
     ServerLimited(Duration),
@@ -192,6 +195,7 @@ impl Error {
             Self::Credentials => "upstream_credentials",
             Self::SessionEnded => "session_lost",
             Self::Interaction(_) | Self::Declined => "interaction_failed",
+            Self::Denied(_) => "policy_denied",
             Self::ResponsePosted => "response_posted",
             Self::Modern(rejected) => rejected.reason(),
             Self::Cancelled => "cancelled",
@@ -207,7 +211,7 @@ impl Error {
             Self::Slow(_) => -31002,
             Self::SessionEnded | Self::Forgotten => -31003,
             Self::Limited { .. } | Self::Crowded { .. } | Self::ServerLimited(_) => -31004,
-            Self::Credentials => -31005,
+            Self::Credentials | Self::Denied(_) => -31005,
             Self::Interaction(_) | Self::Declined => -31007,
             Self::Capacity(_) | Self::Sessions { .. } | Self::ShuttingDown | Self::AuditFull => {
                 -31006
@@ -264,6 +268,7 @@ impl Error {
                 | Self::Slow(_)
                 | Self::NoVersion
                 | Self::Interaction(_)
+                | Self::Denied(_)
                 | Self::ServerLimited(_)
                 | Self::Credentials
                 | Self::SessionEnded

@@ -5,7 +5,7 @@ use super::{By, Kind, Said, Step, Verdict, verdict_of};
 use crate::config::questions::OnError;
 
 /// A question on its way, and what was found out about it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Case {
     /// What kind of question it is.
     pub kind: Kind,

@@ -40,6 +40,11 @@ impl Caller {
         }
     }
 
+    /// What it said that it can be asked.
+    pub(super) fn can(&self) -> ClientCapabilities {
+        self.can
+    }
+
     /// Whether somebody can be asked this.
     ///
     /// # Errors

@@ -396,7 +396,7 @@ impl LiveSession {
     }
 }
 
-fn action_of_verdict(verdict: &Verdict) -> crate::telemetry::audit::Action {
+pub(super) fn action_of_verdict(verdict: &Verdict) -> crate::telemetry::audit::Action {
     use crate::telemetry::audit::Action;
     match verdict {
         Verdict::Accept(_) => Action::Accept,

@@ -111,6 +111,8 @@ pub(crate) struct Shared {
     lot: modern::lot::Lot,
     /// The approvals that modern clients hold states for, at modern servers.
     ledger: approval::Ledger,
+    /// What modern servers asked modern clients.
+    asked: through::Table,
     /// Seals what such clients hold.
     seal: modern::seal::Seal,
     /// How many sessions may be ending at each server at once: one that is slow to take it holds up
@@ -169,6 +171,7 @@ impl Relay {
             pool: modern::pool::Pool::default(),
             lot,
             ledger: approval::Ledger::default(),
+            asked: through::Table::default(),
             seal: modern::seal::Seal::new()?,
             partings,
             ending: CancellationToken::new(),
@@ -254,6 +257,7 @@ impl Relay {
                 shared.pool.sweep();
                 shared.lot.sweep(now());
                 shared.sweep_approvals().await;
+                shared.asked.sweep(now());
                 shared.end_idle(now());
             }
         });

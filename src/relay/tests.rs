@@ -13,6 +13,7 @@ use http::header::CONTENT_TYPE;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
+use super::caller::Caller;
 use super::*;
 use crate::protocol::capability::ClientCapabilities;
 use crate::protocol::client_legacy::Accept;
@@ -148,7 +149,7 @@ async fn a_client_that_does_not_read_loses_its_stream() {
         &rig.who,
         request,
         &headers,
-        ClientCapabilities::default(),
+        Caller::new(ClientCapabilities::default(), None, false),
         admission,
     );
     let Answer::Events(mut unread) = listening.await.unwrap() else {

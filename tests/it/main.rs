@@ -55,6 +55,7 @@ mod notices;
 mod operator;
 mod parked;
 mod policy;
+mod policy_modern;
 mod questions;
 mod rehearsal;
 mod resume;

@@ -76,21 +76,16 @@ impl Relay {
             .get(server)
             .ok_or_else(|| Error::UnknownServer(server.to_string()))?;
         let era = upstream.era().await.map_err(|unknown| unknown.error)?;
+        let config = &shared.config;
+        let headless = says_headless(from) || is_headless(config, principal);
+        let caller = Caller::new(request.capabilities, request.info, headless);
         if era == Era::Modern {
             let admission = shared.limiter.admit(server, principal)?;
             let message = message.clone();
             return self
-                .through(
-                    server,
-                    principal,
-                    message,
-                    from,
-                    request.capabilities,
-                    admission,
-                )
+                .through(server, principal, message, from, caller, admission)
                 .await;
         }
-        let config = &shared.config;
         let lane = match config
             .servers
             .get(server)
@@ -99,8 +94,6 @@ impl Relay {
             Some(SessionScope::Lane) => lane(from)?,
             _ => None,
         };
-        let headless = says_headless(from) || is_headless(config, principal);
-        let caller = Caller::new(request.capabilities, request.info, headless);
         let policy = shared.policy(server)?;
         let visit = Visit {
             lane,

@@ -144,7 +144,11 @@ pub(in crate::relay) fn bound_as(
 }
 
 /// What a request is: its method, its target and its arguments, however they are spelled.
-pub(super) fn fingerprint(method: &str, target: &str, arguments: Option<&str>) -> [u8; 32] {
+pub(in crate::relay) fn fingerprint(
+    method: &str,
+    target: &str,
+    arguments: Option<&str>,
+) -> [u8; 32] {
     let arguments = arguments.unwrap_or("{}");
     let spelled = match serde_json::from_str::<Value>(arguments) {
         Ok(value) => {

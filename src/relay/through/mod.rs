@@ -1,25 +1,41 @@
 //! A modern client at a modern server: each request stands for itself on both sides, so it is passed
-//! on under an id of its own, and what comes back is passed back.
+//! on under an id of its own, and what comes back is passed back. Questions come as results, and their
+//! answers with the next request; policy looks at both on their way.
+//!
+//! ```text
+//! client ── request ──► come_back ──► server          answers: are they good, are there others to add
+//! client ◄── result ─────── ask ◄──── server          questions: is the person asked, and how
+//!                            └──────► server          all are answered: the server goes on at once
+//! ```
 //!
 //! # Invariants
-//! - Nothing is kept between requests. Questions, answers and state are ordinary traffic here, but for the
-//!   calls that need an [`approval`](super::approval).
+//! - No work is held between requests. What a client was asked is remembered for the look at its answers
+//!   ([`table`]); what the server has to know again is in its state, with the client. A call that needs an [`approval`](super::approval) has one.
+//! - What policy does not change passes byte for byte.
 //! - Who goes away cancels: when the client is gone the server's stream is closed, at once. So it is
 //!   when the client does not read any more.
 //! - The method and the name in the headers are made of the body; what the client put into
 //!   `Mcp-Param-*` goes along, since only the server can tell what it means.
 
+mod answers;
+mod asking;
+mod flow;
+mod rewrite;
+mod table;
+
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use http::HeaderMap;
 use tokio_util::sync::CancellationToken;
 
+use self::asking::Step;
+use self::flow::Flow;
+pub(super) use self::table::Table;
 use super::approval::{Approved, Gate};
-use super::caller::{Caller, is_headless, says_headless};
+use super::caller::Caller;
 use super::deliver::{Item, STALLED, room};
 use super::exchange::{about_call, of_failure, of_response};
-use super::pending::{action_of, describe};
 use super::rpc::{self, Head, Next};
 use super::sink::Sink;
 use super::{Answer, Relay, Shared, now, today};
@@ -27,34 +43,36 @@ use crate::auth::Principal;
 use crate::config::ServerName;
 use crate::error::Error;
 use crate::limit::Admission;
-use crate::protocol::capability::ClientCapabilities;
 use crate::protocol::client_legacy::{Accept, Asked};
-use crate::protocol::client_modern::Rejected;
-use crate::protocol::elicitation::{Action, Summary};
-use crate::protocol::message::{self, Kind, Message};
+use crate::protocol::message::Message;
 use crate::protocol::mirror::{Marks, PARAM_PREFIX};
 use crate::protocol::modern::META_SUBSCRIPTION;
-use crate::protocol::object::{edit, elements, entries, members, quoted, text};
-use crate::protocol::server_modern::{Outcome, Wanted, headers};
+use crate::protocol::object::{edit, elements, members, text};
+use crate::protocol::rounds::MOST_ROUNDS;
+use crate::protocol::server_modern::{Outcome, headers};
 use crate::protocol::subscription;
 use crate::protocol::version::MODERN;
-use crate::telemetry::audit::{self, Record, Slot};
+use crate::telemetry::audit::{Record, Slot};
 use crate::upstream::http::HttpServer;
 
 /// A request on its way through.
 struct Passage {
     shared: Arc<Shared>,
     server: Arc<HttpServer>,
-    principal: Principal,
-    request: Message,
-    /// What the client can be asked.
-    capabilities: ClientCapabilities,
+    flow: Flow,
+    /// The request as the server gets it, but for the id.
+    sent: Message,
     /// The approval of the person, where it needed one.
     approved: Option<Approved>,
     /// Its id at the server (JSON text).
     id: String,
+    /// How often the gateway answered the server by itself.
+    rounds: u32,
+    /// The last progress that the client was told of.
+    progress: f64,
     headers: HeaderMap,
     sink: Sink,
+    keep_alive: Duration,
     /// Set when the client is gone before its answer has a head.
     gone: CancellationToken,
     record: Record,
@@ -82,13 +100,13 @@ impl Relay {
     ///
     /// # Errors
     /// When it can't begin, or fails before the answer has a head.
-    pub async fn through(
+    pub(super) async fn through(
         &self,
         server: &ServerName,
         principal: &Principal,
         request: Message,
         from: &HeaderMap,
-        capabilities: ClientCapabilities,
+        caller: Caller,
         admission: Admission,
     ) -> Result<Answer, Error> {
         let shared = &self.0;
@@ -99,12 +117,11 @@ impl Relay {
             .servers
             .get(server)
             .ok_or_else(|| Error::UnknownServer(server.to_string()))?;
+        let policy = shared.policy(server)?;
         let asked = Asked::read(&request)?;
         let slot = shared.audit.reserve().await.map_err(|_| Error::AuditFull)?;
         let record = Record::call(today()).principal(principal).server(server);
         let record = about_call(record, &request, asked.target);
-        let headless = says_headless(from) || is_headless(&shared.config, principal);
-        let caller = Caller::new(capabilities, None, headless);
         let (request, approved) = match shared.gate(server, principal, &caller, &request).await? {
             Gate::Open(request, approved) => (request, approved),
             Gate::Closed(closed) => {
@@ -117,17 +134,22 @@ impl Relay {
             json: true,
             events: true,
         });
+        let headers = mirrored(&request, from);
+        let record = about_call(record, &request, asked.target);
+        let flow = Flow::new((server, principal), policy, caller, request);
         let passage = Passage {
             shared: Arc::clone(shared),
             server: Arc::clone(upstream),
-            principal: principal.clone(),
+            sent: flow.for_server()?,
+            flow,
             id: upstream.next_id(),
-            headers: mirrored(&request, from),
+            rounds: 0,
+            progress: f64::NEG_INFINITY,
+            headers,
             record,
-            request,
-            capabilities,
             approved,
             sink,
+            keep_alive: shared.config.timeouts.keep_alive,
             gone: gone.clone(),
             slot,
             began: now(),
@@ -162,12 +184,12 @@ fn mirrored(request: &Message, from: &HeaderMap) -> HeaderMap {
 
 impl Passage {
     async fn run(mut self) {
-        self.record_answers().await;
         let end = self.until_the_end().await;
+        let end = self.carrying(end).unwrap_or_else(End::Failed);
         let took = now().saturating_duration_since(self.began);
         let record = self.record.at(today()).duration(took);
         drop(self.admission);
-        let id = self.request.id().unwrap_or("null");
+        let id = self.flow.request.id().unwrap_or("null");
         match end {
             End::Response(status, response) => {
                 self.slot.write(of_response(record, &response));
@@ -186,6 +208,22 @@ impl Passage {
         }
     }
 
+    /// A round of a call that was approved goes to the client with a state that says so.
+    fn carrying(&self, end: End) -> Result<End, Error> {
+        let (End::Response(status, response), Some(approved)) = (&end, &self.approved) else {
+            return Ok(end);
+        };
+        let result = response.result().unwrap_or("{}");
+        match approved.carry(&self.shared, result)? {
+            Some(changed) => {
+                let id = response.id().unwrap_or("null");
+                let response = Message::parse(&response.with_body(id, &changed))?;
+                Ok(End::Response(*status, response))
+            }
+            None => Ok(end),
+        }
+    }
+
     /// Relays until one of those ends it who may.
     async fn until_the_end(&mut self) -> End {
         let shared = Arc::clone(&self.shared);
@@ -201,69 +239,78 @@ impl Passage {
     }
 
     async fn relay(&mut self) -> Result<End, Error> {
-        let server = Arc::clone(&self.server);
-        let (headers, body) = (self.headers.clone(), self.request.with_id(&self.id));
-        let id = self.id.clone();
-        let sending = rpc::send(&server, &headers, body, &id);
-        tokio::pin!(sending);
-        let keep_alive = self.shared.config.timeouts.keep_alive;
-        let head = if let Ok(head) = tokio::time::timeout(keep_alive, &mut sending).await {
-            head?
-        } else {
-            // Nothing for so long: a stream can at least be kept alive.
-            let Some(pipe) = self.sink.open_alone() else {
+        if let Some(end) = self.come_back().await? {
+            return Ok(end);
+        }
+        while self.rounds <= MOST_ROUNDS {
+            let Some((status, response)) = self.round().await? else {
                 return Ok(End::Gone);
             };
-            tokio::select! {
-                head = &mut sending => head?,
-                () = pipe.closed() => return Ok(End::Gone),
+            match self.settle(status, &response).await? {
+                Step::Over(end) => return Ok(end),
+                Step::On(request) => self.sent = request,
             }
+            self.rounds += 1;
+            self.id = self.server.next_id();
+        }
+        let why = "the server asked again and again";
+        self.fail(why, Error::Interaction(why))
+    }
+
+    /// Sends the request, and passes on what comes before its response. None: the client is gone.
+    async fn round(&mut self) -> Result<Option<(u16, Message)>, Error> {
+        let server = Arc::clone(&self.server);
+        let (headers, id) = (self.headers.clone(), self.id.clone());
+        let sending = rpc::send(&server, &headers, self.sent.with_id(&id), &id);
+        let Some(head) = alive(&mut self.sink, self.keep_alive, sending).await else {
+            return Ok(None);
         };
-        let mut stream = match head {
-            Head::Response(status, response) => return self.settle(status, &response).await,
+        let mut stream = match head? {
+            Head::Response(status, response) => return Ok(Some((status, response))),
             Head::Stream(stream) => stream,
         };
         loop {
-            let next = match self.sink.pipe() {
-                Some(pipe) => tokio::select! {
-                    next = stream.next() => next?,
-                    () = pipe.closed() => return Ok(End::Gone),
-                },
-                None => match tokio::time::timeout(keep_alive, stream.next()).await {
-                    Ok(next) => next?,
-                    Err(_silent) => {
-                        if self.sink.open_alone().is_none() {
-                            return Ok(End::Gone);
-                        }
-                        continue;
-                    }
-                },
+            let Some(next) = alive(&mut self.sink, self.keep_alive, stream.next()).await else {
+                return Ok(None);
             };
-            match next {
-                Next::Response(response) => return self.settle(200, &response).await,
+            match next? {
+                Next::Response(response) => return Ok(Some((200, response))),
                 Next::Notice(notice) => {
+                    let Some(item) = self.item(&notice) else {
+                        continue;
+                    };
                     let Some(pipe) = self.sink.open_alone() else {
-                        return Ok(End::Gone);
+                        return Ok(None);
                     };
                     let Ok(room) = room(&pipe, STALLED).await else {
-                        return Ok(End::Gone);
+                        return Ok(None);
                     };
-                    room.send(self.item(&notice));
+                    room.send(item);
                 }
             }
         }
     }
 
-    /// A notification, as the client knows what it belongs to.
-    fn item(&self, notice: &Message) -> Item {
+    /// A notification, as the client knows what it belongs to. None: it is not for the client, to whom rounds
+    /// of which it does not know are one request, in which progress rises.
+    fn item(&mut self, notice: &Message) -> Option<Item> {
+        if notice.method() == "notifications/progress"
+            && let Ok([Some(progress)]) = notice.param(["progress"])
+            && let Ok(progress) = progress.parse()
+        {
+            if self.rounds > 0 && progress <= self.progress {
+                return None;
+            }
+            self.progress = progress;
+        }
         let bytes = match notice.params().and_then(|params| self.retagged(params)) {
             Some(params) => notice.with_body("null", &params),
             None => notice.bytes().clone(),
         };
-        match notice.method() {
+        Some(match notice.method() {
             "notifications/progress" => Item::Progress(bytes),
             _ => Item::Notice(bytes),
-        }
+        })
     }
 
     /// The object with the subscription under the client's name; none when it belongs to none.
@@ -276,107 +323,89 @@ impl Passage {
         if tag? != self.id {
             return None;
         }
-        let meta = edit(meta?, &[(META_SUBSCRIPTION, self.request.id())]).ok()?;
+        let meta = edit(meta?, &[(META_SUBSCRIPTION, self.flow.request.id())]).ok()?;
         Some(edit(object, &[("_meta", Some(&meta))]).ok()?.into_owned())
     }
 
     fn is_subscription(&self) -> bool {
-        self.request.method() == "subscriptions/listen"
+        self.flow.request.method() == "subscriptions/listen"
     }
 
-    /// What the client gets of a response.
-    async fn settle(&self, status: u16, response: &Message) -> Result<End, Error> {
-        let id = self.request.id().unwrap_or("null");
-        if response.kind() == Kind::Error {
-            let [code] = members(response.error().unwrap_or("{}"), ["code"]).unwrap_or_default();
-            // The version is what the two of us speak, not the client's.
-            if code == Some("-32022") {
-                self.server.doubt_era();
-                return Err(Error::NoVersion);
+    /// How long a person may think about a question.
+    fn patience(&self) -> Duration {
+        let patience = self.flow.policy.patience();
+        patience.unwrap_or(self.shared.config.timeouts.question)
+    }
+
+    /// What is done about a response.
+    async fn settle(&mut self, status: u16, response: &Message) -> Result<Step, Error> {
+        let Some(result) = response.result() else {
+            return self.settle_error(status, response).map(Step::Over);
+        };
+        let method = self.flow.request.method();
+        match Outcome::read(method, result) {
+            Outcome::InputRequired(required) => return self.ask(response, required).await,
+            // What policy can't look at, a client could take for a question all the same.
+            Outcome::Invalid(why) if may_be_question(result) => {
+                return Err(Error::Misbehaved(format!("sent {why}").into()));
             }
-            let status = if (400..500).contains(&status) {
-                status
-            } else {
-                200
-            };
-            let response = Message::parse(&response.with_id(id))?;
-            return Ok(End::Response(status, response));
+            _ => {}
         }
-        let result = response.result().unwrap_or("{}");
-        if let Outcome::InputRequired(required) = Outcome::read(self.request.method(), result) {
-            self.check_declared(&required.questions)?;
-            self.record_questions(&required.questions).await;
-        }
-        let changed = match (self.request.method(), &self.approved) {
-            ("server/discover", _) => shared_versions(result),
-            (_, Some(approved)) => approved.carry(&self.shared, result)?,
+        let changed = match method {
+            "server/discover" => shared_versions(result),
             _ => self.retagged(result),
         };
+        let id = self.flow.request.id().unwrap_or("null");
         let response = match changed {
             Some(result) => response.with_body(id, &result),
             None => response.with_id(id),
         };
-        Ok(End::Response(200, Message::parse(&response)?))
+        Ok(Step::Over(End::Response(200, Message::parse(&response)?)))
     }
 
-    /// Some servers ask whatever the client declared (2026-07-28 patterns/mrtr: they must not). The
-    /// client learns what it would have to declare.
-    fn check_declared(&self, questions: &[Wanted]) -> Result<(), Error> {
-        for wanted in questions {
-            let params = wanted.params.as_deref().unwrap_or("{}");
-            let question = Message::parse(&message::request("1", &wanted.method, params))?;
-            let allowed = self.capabilities.allow(&question);
-            allowed.map_err(|undeclared| Rejected::Capability(undeclared.required))?;
+    fn settle_error(&self, status: u16, response: &Message) -> Result<End, Error> {
+        let [code] = members(response.error().unwrap_or("{}"), ["code"]).unwrap_or_default();
+        // The version is what the two of us speak, not the client's.
+        if code == Some("-32022") {
+            self.server.doubt_era();
+            return Err(Error::NoVersion);
         }
-        Ok(())
-    }
-
-    async fn record_questions(&self, questions: &[Wanted]) {
-        for wanted in questions {
-            let params = wanted.params.as_deref().unwrap_or("{}");
-            let id = quoted(&wanted.key);
-            let summary = Message::parse(&message::request("1", &wanted.method, params))
-                .map_or(Summary::Other, |question| Summary::of(&question));
-            let record = self.about(Record::question_asked);
-            let record = record.question(describe(&id, &wanted.method, &summary));
-            self.shared.audit.write(record).await;
-        }
-    }
-
-    /// The answers that a retry brings are on record before what they lead to.
-    async fn record_answers(&self) {
-        let [responses] = self.request.param(["inputResponses"]).unwrap_or_default();
-        let answers = responses
-            .and_then(|it| entries(it).ok())
-            .unwrap_or_default();
-        for (key, result) in answers {
-            let method = question_of(result);
-            let answer = message::result("1", result);
-            let action = Message::parse(&answer).map(|answer| Action::of(method, &answer));
-            let mut record = self
-                .about(Record::question_answered)
-                .question(audit::Question::new(&quoted(&key), method))
-                .outcome(audit::Outcome::Ok);
-            if let Some(action) = action.ok().and_then(action_of) {
-                record = record.action(action);
-            }
-            self.shared.audit.write(record).await;
-        }
-    }
-
-    fn about(&self, kind: fn(std::time::SystemTime) -> Record) -> Record {
-        kind(today())
-            .principal(&self.principal)
-            .server(self.server.name())
+        let status = if (400..500).contains(&status) {
+            status
+        } else {
+            200
+        };
+        let id = self.flow.request.id().unwrap_or("null");
+        let response = Message::parse(&response.with_id(id))?;
+        Ok(End::Response(status, response))
     }
 }
 
-/// What was asked, as far as an answer shows it: the question was in another request.
-fn question_of(result: &str) -> &'static str {
-    match members(result, ["action", "roots"]) {
-        Ok([Some(_), _]) => "elicitation/create",
-        Ok([_, Some(_)]) => "roots/list",
-        _ => "sampling/createMessage",
+/// Waits for something that the client waits for. When it takes long, the answer becomes a stream, which can
+/// be kept alive. None: the client is gone.
+async fn alive<T>(
+    sink: &mut Sink,
+    keep_alive: Duration,
+    waiting: impl Future<Output = T>,
+) -> Option<T> {
+    tokio::pin!(waiting);
+    if sink.pipe().is_none()
+        && let Ok(done) = tokio::time::timeout(keep_alive, &mut waiting).await
+    {
+        return Some(done);
+    }
+    let pipe = sink.open_alone()?;
+    tokio::select! {
+        done = &mut waiting => Some(done),
+        () = pipe.closed() => None,
+    }
+}
+
+/// Whether some reader takes a result (JSON text) for one that asks.
+fn may_be_question(result: &str) -> bool {
+    match members(result, ["resultType"]) {
+        Ok([kind]) => kind.and_then(text).as_deref() == Some("input_required"),
+        Err(_) => true,
     }
 }
 
@@ -406,10 +435,15 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_shows_what_was_asked() {
-        assert_eq!(question_of(r#"{"action":"accept"}"#), "elicitation/create");
-        assert_eq!(question_of(r#"{"roots":[]}"#), "roots/list");
-        let message = r#"{"role":"assistant","content":{},"model":"m"}"#;
-        assert_eq!(question_of(message), "sampling/createMessage");
+    fn what_could_be_a_question_is_not_passed_as_something_else() {
+        for asks in [
+            r#"{"resultType":"input_required"}"#,
+            r#"{"resultType":"complete","ResultType":"input_required"}"#,
+        ] {
+            assert!(may_be_question(asks), "{asks}");
+        }
+        for other in [r#"{"resultType":"task"}"#, "{}"] {
+            assert!(!may_be_question(other), "{other}");
+        }
     }
 }
