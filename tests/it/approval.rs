@@ -468,14 +468,15 @@ async fn the_rounds_of_a_server_follow_its_approval() {
         ));
         let round = running.await.unwrap().round().await;
         assert_eq!(round.only(), "k");
-        let retry = ask.retry("3", &round, &round.all(ACCEPT));
+        let sure = crate::support::accepted("Mira");
+        let retry = ask.retry("3", &round, &round.all(&sure));
         let running = retry.start();
         let held = server.called("delete_x").await;
         let back = held.seen.raw(&["params", "requestState"]);
         let expected = (!state.is_empty()).then_some(r#""s~1""#);
         assert_eq!(back.as_deref(), expected);
         let answer = held.seen.raw(&["params", "inputResponses", "k"]);
-        assert_eq!(answer.as_deref(), Some(ACCEPT));
+        assert_eq!(answer.as_deref(), Some(sure.as_str()));
         held.result(&cell.ran());
         Coming::Later(running).result().await;
         let consumed = (200, -32602, "state_consumed".to_owned());
