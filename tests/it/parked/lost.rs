@@ -183,12 +183,12 @@ async fn f55_a_second_response() {
     call.stream
         .bytes(&format!("data: {first}\n\ndata: {second}\n\n"))
         .await;
-    standalone.send(&second).await;
     gateway
         .audited("the call", |line| {
             line["type"] == "call" && line["target"] == "ask"
         })
         .await;
+    standalone.send(&second).await;
     let retry = call
         .ask
         .retry("2", &call.round, &call.round.all(&accepted("x")));
