@@ -36,7 +36,8 @@
 //!                    6 exchange   relay::exchange ─► upstream::http ─► server
 //! client ◄─SSE── http::stream ◄── relay::deliver ◄── protocol::session ◄── relay::exchange
 //!                                   │ question
-//!                                   └► relay::question: books it, asks, and owes the server the answer
+//!                                   └► relay::judge walks it through policy: a rule or a hook answers,
+//!                                      or relay::question asks the person; who booked it owes the answer
 //! ```
 //!
 //! # The rooms, and who may reach whom
@@ -56,7 +57,7 @@
 //!
 //! # The laws
 //!
-//! 1. Every question is answered exactly once: by the client, a timeout or the teardown.
+//! 1. Every question is answered exactly once: by the client, a rule, a hook, a timeout or the teardown.
 //! 2. A question reaches only the session and principal of the exchange that caused it. The route
 //!    comes from the exchange, never from anything that a caller sends.
 //! 3. Nothing waits for ever, and a person's thinking time has its own clock.

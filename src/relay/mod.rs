@@ -7,8 +7,10 @@
 //! what the server sends outside of calls; with a modern server a [`driver`] carries it through the
 //! rounds, and [`subscriptions`] listens for changes. A question of either is judged by the pure
 //! [`Session`](crate::protocol::session::Session), which is locked for the moment of the decision and
-//! never across a wait; one that it books is carried out in [`question`], and its answer goes back to
-//! its [`Asker`](pending::Asker).
+//! never across a wait; [`judge`] walks it through the policy of its server, [`question`] carries out what
+//! is booked, and the answer goes back to its [`Asker`](pending::Asker). What a client's streams carried
+//! is kept for a while in [`streams`], so that it can come back to one that broke; [`resume`] does the same
+//! with a server's.
 //!
 //! A modern client holds nothing. Its requests go [`through`] to a modern server; what it takes to ask
 //! it in the midst of a legacy server's call is in [`modern`]. What the gateway itself asks, before a call
