@@ -20,10 +20,11 @@ const REVISION = { legacy: '2025-11-25', modern: '2026-07-28' };
 const LOG_ENTRIES = new Set(['outgoing-request', 'incoming-response', 'incoming-sse-event', 'stream-closed']);
 /**
  * Checks whose details are the gateway's own: it answers a foreign Host and a request that its era forbids by itself,
- * with the status and code that the check wants, frames its own answers, and says itself how soon a client may come back.
+ * with the status and code that the check wants, frames its own answers, says itself how soon a client
+ * may come back, and asks again itself for an answer that does not fit.
  */
 const OWN_DETAILS =
-  /^(localhost-host-|server-sse-streams-functional|server-sse-retry-field|sep-2243-server-reject-|sep-2575-(request-meta-invalid|http-server-meta-invalid|server-unsupported-version|http-server-unsupported-version|http-server-header-mismatch)-)/;
+  /^(localhost-host-|server-sse-streams-functional|server-sse-retry-field|sep-2322-validate-input-responses|sep-2243-server-reject-|sep-2575-(request-meta-invalid|http-server-meta-invalid|server-unsupported-version|http-server-unsupported-version|http-server-header-mismatch)-)/;
 /** Scenarios of an extension that our servers don't offer. */
 const EXTENSION = /^tasks-/;
 /**
