@@ -256,6 +256,16 @@ impl Policy {
         None
     }
 
+    /// Whether a call has caused more questions than it may: this is the `number`th, from 1 on.
+    pub fn over_limit(&self, number: u32) -> Option<Refusal> {
+        let most = self.config.limits.per_call?;
+        (number > most.get()).then(|| Refusal {
+            code: -31006,
+            reason: "question_per_call",
+            text: "the call has caused as many questions as it may".to_owned(),
+        })
+    }
+
     /// Asks the rules.
     pub fn rule(&self, question: &Question<'_>, case: &mut Case) -> Option<Verdict> {
         if case.kind == Kind::Other {

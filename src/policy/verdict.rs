@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::protocol::capability::Undeclared;
+
 /// An answer that needs no person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -113,6 +115,15 @@ impl Verdict {
 }
 
 impl Refusal {
+    /// An error because the server was not told that it may ask this.
+    pub fn undeclared(undeclared: Undeclared) -> Self {
+        Self {
+            code: undeclared.code,
+            reason: "undeclared",
+            text: undeclared.message.to_owned(),
+        }
+    }
+
     /// An error because of the policy.
     pub fn denied(text: impl Into<String>) -> Self {
         Self {

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use super::asked::Asked;
 use super::lease::Lease;
 use super::pending::{
-    Asker, Pending, about, action_of, answer_of, record_of, unanswered, with_case,
+    Asker, Pending, about, action_of, answer_of, of_verdict, record_of, unanswered, with_case,
 };
 use super::question::NO_CALL;
 use super::session::{Face, LiveSession};
@@ -134,13 +134,8 @@ impl LiveSession {
 
     /// A place for one more question, within the limits of its call, its server and its person.
     fn within_limits(&self, asked: &Asked) -> Result<QuestionSlot, Refusal> {
-        let most = self.policy.config().limits.per_call;
-        if most.is_some_and(|most| asked.number > most.get()) {
-            return Err(Refusal {
-                code: -31006,
-                reason: "question_per_call",
-                text: "the call has caused as many questions as it may".to_owned(),
-            });
+        if let Some(refusal) = self.policy.over_limit(asked.number) {
+            return Err(refusal);
         }
         let limiter = &self.shared.limiter;
         let place = limiter.question(self.server().name(), self.principal());
@@ -179,12 +174,7 @@ impl LiveSession {
 
     /// What becomes of a question whose client can't be asked.
     fn absent(&self, asked: &Asked, case: &mut Case, undeclared: Undeclared) -> Verdict {
-        let refusal = Refusal {
-            code: undeclared.code,
-            reason: "undeclared",
-            text: undeclared.message.to_owned(),
-        };
-        let verdict = self.policy.absent(case, refusal);
+        let verdict = self.policy.absent(case, Refusal::undeclared(undeclared));
         if let Verdict::Refuse(_) = &verdict {
             self.note_need(asked.cause, undeclared.required);
         }
@@ -198,14 +188,8 @@ impl LiveSession {
         let record = self
             .about(Record::question_answered)
             .question(record_of(question, &Summary::of(question)));
-        let record = match &verdict {
-            Verdict::Refuse(refusal) => record
-                .outcome(Outcome::Refused)
-                .reason(refusal.reason)
-                .code(i64::from(refusal.code)),
-            other => record.outcome(Outcome::Ok).action(action_of_verdict(other)),
-        };
-        self.shared.audit.write(with_case(record, &case)).await;
+        let record = of_verdict(record, &verdict, &case);
+        self.shared.audit.write(record).await;
     }
 
     /// Takes an answer of the client to whoever waits for it, if it fits.
@@ -393,15 +377,5 @@ impl LiveSession {
                 (unanswered(id, UNSAYABLE, &text), Outcome::Refused)
             }
         }
-    }
-}
-
-pub(super) fn action_of_verdict(verdict: &Verdict) -> crate::telemetry::audit::Action {
-    use crate::telemetry::audit::Action;
-    match verdict {
-        Verdict::Accept(_) => Action::Accept,
-        Verdict::Decline => Action::Decline,
-        Verdict::Cancel => Action::Cancel,
-        Verdict::Refuse(_) => Action::Error,
     }
 }

@@ -20,7 +20,7 @@ use crate::policy::{Case, Verdict};
 use crate::protocol::elicitation::{Action as Answered, Summary};
 use crate::protocol::message::{self, Message};
 use crate::protocol::rounds::{Input, Leg};
-use crate::telemetry::audit::{self, Action, Record};
+use crate::telemetry::audit::{self, Action, Outcome, Record};
 
 /// What an open question holds beside its entry in the book.
 pub(super) struct Pending {
@@ -113,6 +113,28 @@ pub(super) fn answer_of(id: &str, verdict: &Verdict) -> Bytes {
             message::error(Some(id), refusal.code, &refusal.text, Some(&data))
         }
         (_, result) => message::result(id, result.as_deref().unwrap_or("{}")),
+    }
+}
+
+/// A record that a question was answered without its person.
+pub(super) fn of_verdict(record: Record, verdict: &Verdict, case: &Case) -> Record {
+    let record = match verdict {
+        Verdict::Refuse(refusal) => record
+            .outcome(Outcome::Refused)
+            .reason(refusal.reason)
+            .code(i64::from(refusal.code)),
+        other => record.outcome(Outcome::Ok).action(said_by(other)),
+    };
+    with_case(record, case)
+}
+
+/// The action of an answer that policy gave.
+fn said_by(verdict: &Verdict) -> Action {
+    match verdict {
+        Verdict::Accept(_) => Action::Accept,
+        Verdict::Decline => Action::Decline,
+        Verdict::Cancel => Action::Cancel,
+        Verdict::Refuse(_) => Action::Error,
     }
 }
 

@@ -47,14 +47,7 @@ enum Unanswered {
 impl LiveSession {
     /// Puts a question that is in the book before its person.
     pub(super) async fn put_to_person(self: &Arc<Self>, id: QuestionId, slot: Option<Slot>) {
-        let held = {
-            let state = self.state();
-            let Some(pending) = state.pending.get(&id) else {
-                return;
-            };
-            Arc::clone(&pending.held)
-        };
-        let (cause, question, record) = {
+        let (held, cause, question, record) = {
             let state = self.state();
             let Some(pending) = state.pending.get(&id) else {
                 return;
@@ -66,7 +59,7 @@ impl LiveSession {
                 None => asked.question.with_id(&named),
             };
             let record = record_of(&asked.question, &pending.summary);
-            (asked.cause, question, record)
+            (Arc::clone(&pending.held), asked.cause, question, record)
         };
         let record = self.about(Record::question_asked).question(record);
         match slot {

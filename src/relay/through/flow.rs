@@ -8,9 +8,8 @@ use std::time::{Instant, SystemTime};
 use futures_util::future::join_all;
 
 use super::super::caller::Caller;
-use super::super::judge::action_of_verdict;
 use super::super::modern::seal::fingerprint;
-use super::super::pending::{describe, with_case};
+use super::super::pending::{describe, of_verdict};
 use super::super::today;
 use super::table::{Open, Place};
 use crate::auth::Principal;
@@ -24,7 +23,7 @@ use crate::protocol::mirror;
 use crate::protocol::modern::META_CAPABILITIES;
 use crate::protocol::object::{edit, members, quoted, text};
 use crate::protocol::server_modern::Wanted;
-use crate::telemetry::audit::{Outcome, Record};
+use crate::telemetry::audit::Record;
 
 /// A request, and whom its questions are for.
 pub(super) struct Flow {
@@ -146,7 +145,7 @@ impl Flow {
             lacks: None,
         };
         if let Err(undeclared) = self.check_declared(&walked.question) {
-            let verdict = Verdict::Refuse(refusal_of(undeclared));
+            let verdict = Verdict::Refuse(Refusal::undeclared(undeclared));
             walked.verdict = Some(walked.case.settle(By::Client, verdict));
             walked.lacks = Some(undeclared.required);
             return walked;
@@ -162,7 +161,9 @@ impl Flow {
         if verdict.is_none()
             && let Err(undeclared) = self.caller.can_be_asked(&walked.question)
         {
-            let absent = self.policy.absent(&mut case, refusal_of(undeclared));
+            let absent = self
+                .policy
+                .absent(&mut case, Refusal::undeclared(undeclared));
             let refused = matches!(absent, Verdict::Refuse(_));
             walked.lacks = refused.then_some(undeclared.required);
             verdict = Some(absent);
@@ -183,15 +184,9 @@ impl Flow {
     }
 
     fn over_limit(&self, number: u32, case: &mut Case) -> Option<Verdict> {
-        let most = self.policy.config().limits.per_call;
-        if most.is_none_or(|most| number <= most.get()) {
+        let Some(refusal) = self.policy.over_limit(number) else {
             case.note(By::Limits, Said::Pass);
             return None;
-        }
-        let refusal = Refusal {
-            code: -31006,
-            reason: "question_per_call",
-            text: "the call has caused as many questions as it may".to_owned(),
         };
         Some(case.settle(By::Limits, Verdict::Refuse(refusal)))
     }
@@ -238,14 +233,7 @@ impl Flow {
         verdict: &Verdict,
     ) -> Record {
         let record = self.about(Record::question_answered, key, question);
-        let record = match verdict {
-            Verdict::Refuse(refusal) => record
-                .outcome(Outcome::Refused)
-                .reason(refusal.reason)
-                .code(i64::from(refusal.code)),
-            other => record.outcome(Outcome::Ok).action(action_of_verdict(other)),
-        };
-        with_case(record, case)
+        of_verdict(record, verdict, case)
     }
 
     pub(super) fn record(&self, kind: fn(SystemTime) -> Record) -> Record {
@@ -278,12 +266,4 @@ impl Walked {
 /// A question as a message of its own; none where it can't be one.
 fn readable(method: &str, params: Option<&str>) -> Option<Message> {
     Message::parse(&message::request("1", method, params.unwrap_or("{}"))).ok()
-}
-
-fn refusal_of(undeclared: Undeclared) -> Refusal {
-    Refusal {
-        code: undeclared.code,
-        reason: "undeclared",
-        text: undeclared.message.to_owned(),
-    }
 }
