@@ -33,7 +33,7 @@
 //!                    3 envelope   protocol::message: id and method, borrowed from the bytes
 //!                    4 session    relay: found by id, server and principal
 //!                    5 limit      limit: may they ask now
-//!                    6 exchange   relay::exchange ─► upstream::http ─► server
+//!                    6 exchange   relay::exchange ─► upstream::server ─► server
 //! client ◄─SSE── http::stream ◄── relay::deliver ◄── protocol::session ◄── relay::exchange
 //!                                   │ question
 //!                                   └► relay::judge walks it through policy: a rule or a hook answers,

@@ -30,7 +30,8 @@ use crate::protocol::session::{LegId, NotBegun};
 use crate::telemetry::audit::{Outcome, Record, Slot};
 use crate::upstream::client::ClientError;
 use crate::upstream::fault::{no_message, no_response, only_accepted};
-use crate::upstream::http::{Reply, StreamError, Wire};
+use crate::upstream::reply::{Reply, StreamError};
+use crate::upstream::server::Wire;
 use crate::upstream::trouble::Trouble;
 
 /// How long a server is waited for after its call was cancelled: it should not answer, but some do.

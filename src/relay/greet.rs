@@ -15,7 +15,8 @@ use crate::protocol::server_legacy::Answered;
 use crate::protocol::version::Version;
 use crate::upstream::client::ClientError;
 use crate::upstream::fault::no_message;
-use crate::upstream::http::{HttpServer, Reply, Wire};
+use crate::upstream::reply::Reply;
+use crate::upstream::server::{Upstream, Wire};
 use crate::upstream::trouble::Trouble;
 
 /// How long a server may take to open a session, if a call may take longer: meanwhile it holds a
@@ -65,7 +66,7 @@ impl Greeting {
 /// # Errors
 /// When the server can't be reached, or its answer is none.
 pub(super) async fn greet(
-    server: &HttpServer,
+    server: &Upstream,
     request: &Message,
     call: Duration,
 ) -> Result<Greeting, Error> {
@@ -95,7 +96,7 @@ pub(super) async fn greet(
     })
 }
 
-async fn post(server: &HttpServer, body: Bytes) -> Result<Reply, Error> {
+async fn post(server: &Upstream, body: Bytes) -> Result<Reply, Error> {
     let wire = Wire::default();
     let reply = match server.post(&wire, body.clone()).await {
         // Surely nothing was sent.
@@ -109,7 +110,7 @@ async fn post(server: &HttpServer, body: Bytes) -> Result<Reply, Error> {
 }
 
 async fn read(
-    server: &HttpServer,
+    server: &Upstream,
     wire: &Wire,
     reply: Reply,
 ) -> Result<(Message, Option<Version>, Vec<Inbound>), Error> {
@@ -141,7 +142,7 @@ async fn read(
     Ok((response, version, early))
 }
 
-async fn from_body(server: &HttpServer, reply: Reply) -> Option<Message> {
+async fn from_body(server: &Upstream, reply: Reply) -> Option<Message> {
     let lost = |error| server.troubles().tell(&Trouble::Lost(&error));
     match Body::parse(&reply.whole().await.map_err(lost).ok()?).ok()? {
         Body::Single(message) => Some(message).filter(Message::is_response),
@@ -154,7 +155,7 @@ async fn from_body(server: &HttpServer, reply: Reply) -> Option<Message> {
 
 /// The answer in a stream, and what came before it. A server that pings waits for us before it goes on.
 async fn from_events(
-    server: &HttpServer,
+    server: &Upstream,
     wire: &Wire,
     reply: Reply,
 ) -> (Option<Message>, Vec<Inbound>) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::protocol::message::{self, Body, Message};
-use crate::upstream::http::{Events, Reply, StreamError};
+use crate::upstream::reply::{Events, Reply, StreamError};
 use crate::upstream::trouble::{Trouble, Troubles};
 
 /// Something that a server sent.

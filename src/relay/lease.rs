@@ -6,7 +6,7 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 use super::subscriptions::{Offers, Wish};
 use crate::protocol::capability::ClientCapabilities;
 use crate::protocol::server_modern::Envelope;
-use crate::upstream::http::Wire;
+use crate::upstream::server::Wire;
 
 /// The server's side of a session.
 pub(super) enum Lease {

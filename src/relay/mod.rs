@@ -77,7 +77,7 @@ use crate::limit::Limiter;
 use crate::policy::Policy;
 use crate::telemetry::audit::Audit;
 use crate::upstream::client::HttpClient;
-use crate::upstream::http::HttpServer;
+use crate::upstream::server::Upstream;
 
 /// What a client gets for what it posted.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ pub struct Relay(Arc<Shared>);
 /// What every session needs.
 pub(crate) struct Shared {
     config: Arc<Config>,
-    servers: BTreeMap<ServerName, Arc<HttpServer>>,
+    servers: BTreeMap<ServerName, Arc<Upstream>>,
     /// What happens to the questions of each server.
     policies: BTreeMap<ServerName, Arc<Policy>>,
     sessions: DashMap<SessionId, Arc<LiveSession>>,
@@ -141,7 +141,7 @@ impl Relay {
             .servers
             .iter()
             .map(|(name, server)| {
-                let server = HttpServer::new(server, &config)
+                let server = Upstream::new(server, &config)
                     .map_err(|error| Error::Capacity(error.to_string().into()))?;
                 Ok((name.clone(), Arc::new(server)))
             })

@@ -32,7 +32,7 @@ use crate::protocol::to_legacy;
 use crate::protocol::version::{LEGACY, V2025_11_25, Version};
 use crate::telemetry::audit::{Outcome, Record};
 use crate::upstream::era::{NoVerdict, Spoken};
-use crate::upstream::http::{HttpServer, Wire};
+use crate::upstream::server::{Upstream, Wire};
 
 /// What became of an `initialize`.
 pub(super) struct Established {
@@ -216,7 +216,7 @@ struct Beginning {
 }
 
 async fn begin(
-    server: &HttpServer,
+    server: &Upstream,
     request: &Message,
     face: Face,
     patience: Duration,
@@ -261,11 +261,7 @@ async fn begin(
     })
 }
 
-fn with_modern(
-    server: &HttpServer,
-    request: &Message,
-    discovered: &str,
-) -> Result<Beginning, Error> {
+fn with_modern(server: &Upstream, request: &Message, discovered: &str) -> Result<Beginning, Error> {
     let [version, capabilities, client] =
         request.param(["protocolVersion", "capabilities", "clientInfo"])?;
     let version = version

@@ -7,7 +7,7 @@ use crate::protocol::message::{self, Message};
 use crate::protocol::object::{all_members, elements, members, text};
 use crate::protocol::version::V2025_11_25;
 use crate::upstream::era::{GATEWAY, Spoken};
-use crate::upstream::http::{HttpServer, Wire};
+use crate::upstream::server::{Upstream, Wire};
 
 /// What a server says that it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,8 +26,8 @@ pub struct Found {
 /// # Errors
 /// When it can't be reached, or its answers are none.
 pub async fn probe(server: &Server, config: &Config) -> Result<Found, Error> {
-    let server = HttpServer::new(server, config)
-        .map_err(|error| Error::Capacity(error.to_string().into()))?;
+    let server =
+        Upstream::new(server, config).map_err(|error| Error::Capacity(error.to_string().into()))?;
     match server.spoken().await.map_err(|unknown| unknown.error)? {
         Spoken::Modern(discovered) => {
             let [versions, capabilities] =
@@ -42,7 +42,7 @@ pub async fn probe(server: &Server, config: &Config) -> Result<Found, Error> {
     }
 }
 
-async fn legacy(server: &HttpServer, config: &Config) -> Result<Found, Error> {
+async fn legacy(server: &Upstream, config: &Config) -> Result<Found, Error> {
     let params = format!(
         r#"{{"protocolVersion":"{V2025_11_25}","capabilities":{{}},"clientInfo":{GATEWAY}}}"#
     );

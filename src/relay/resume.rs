@@ -11,7 +11,7 @@ use super::inbound::Reading;
 use super::session::LiveSession;
 use super::standalone::jittered;
 use crate::protocol::server_legacy::Answered;
-use crate::upstream::http::Wire;
+use crate::upstream::server::Wire;
 
 /// How often in a row it may fail.
 const TRIES: u32 = 5;

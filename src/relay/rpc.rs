@@ -13,7 +13,8 @@ use crate::protocol::server_legacy::Answered;
 use crate::protocol::server_modern::{headers, own_request};
 use crate::upstream::client::ClientError;
 use crate::upstream::fault::{no_message, no_response, only_accepted};
-use crate::upstream::http::{HttpServer, Reply};
+use crate::upstream::reply::Reply;
+use crate::upstream::server::Upstream;
 use crate::upstream::trouble::Trouble;
 
 /// The beginning of an answer.
@@ -43,7 +44,7 @@ pub(super) enum Next {
 /// # Errors
 /// When there is no answer, or one that is none.
 pub(super) async fn send(
-    server: &HttpServer,
+    server: &Upstream,
     headers: &HeaderMap,
     body: Bytes,
     id: &str,
@@ -133,7 +134,7 @@ impl Stream {
 /// # Errors
 /// As [`send`], and when the stream of the answer breaks.
 pub(super) async fn say(
-    server: &HttpServer,
+    server: &Upstream,
     modern: &Modern,
     method: &str,
     params: &str,
@@ -156,7 +157,7 @@ pub(super) async fn say(
 /// # Errors
 /// As [`send`].
 pub(super) async fn open(
-    server: &HttpServer,
+    server: &Upstream,
     modern: &Modern,
     method: &str,
     params: &str,

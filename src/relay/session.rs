@@ -38,7 +38,8 @@ use crate::protocol::session::{LegId, QuestionId, Session};
 use crate::protocol::version::Version;
 use crate::telemetry::audit::Record;
 use crate::upstream::client::ClientError;
-use crate::upstream::http::{HttpServer, Reply, Wire};
+use crate::upstream::reply::Reply;
+use crate::upstream::server::{Upstream, Wire};
 use crate::upstream::trouble::Trouble;
 
 /// A session's id towards its client: 256 random bits, base64url. Never printed.
@@ -50,7 +51,7 @@ pub struct LiveSession {
     id: SessionId,
     tag: String,
     principal: Principal,
-    server: Arc<HttpServer>,
+    server: Arc<Upstream>,
     lease: Lease,
     version: Version,
     /// Whom its questions are for, where the request that causes one doesn't say.
@@ -111,7 +112,7 @@ impl State {
 pub(super) struct Opened {
     pub(super) id: SessionId,
     pub(super) principal: Principal,
-    pub(super) server: Arc<HttpServer>,
+    pub(super) server: Arc<Upstream>,
     pub(super) lease: Lease,
     pub(super) version: Version,
     pub(super) caller: Arc<Caller>,
@@ -255,7 +256,7 @@ impl LiveSession {
     }
 
     /// The server it is with.
-    pub(super) fn server(&self) -> &Arc<HttpServer> {
+    pub(super) fn server(&self) -> &Arc<Upstream> {
         &self.server
     }
 

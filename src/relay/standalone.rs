@@ -13,7 +13,7 @@ use super::lease::Lease;
 use super::session::LiveSession;
 use super::teardown::Ending;
 use crate::protocol::server_legacy::Answered;
-use crate::upstream::http::Wire;
+use crate::upstream::server::Wire;
 
 /// Pauses between two tries to open the stream.
 const SHORTEST: Duration = Duration::from_secs(1);

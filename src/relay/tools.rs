@@ -20,7 +20,7 @@ use crate::config::ServerName;
 use crate::protocol::era::time_to_live;
 use crate::protocol::object::edit;
 use crate::protocol::to_legacy::{self, Tool};
-use crate::upstream::http::HttpServer;
+use crate::upstream::server::Upstream;
 
 /// The tools of one server as one principal sees them.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl Catalogue {
     /// The tools as this principal sees them; asks the server, if that isn't known.
     pub(super) async fn of(
         &self,
-        server: &HttpServer,
+        server: &Upstream,
         principal: &Principal,
         modern: &Modern,
     ) -> Arc<Known> {
@@ -90,7 +90,7 @@ impl Known {
     }
 }
 
-async fn list(server: &HttpServer, modern: &Modern) -> Known {
+async fn list(server: &Upstream, modern: &Modern) -> Known {
     let listing = tokio::time::timeout(PATIENCE, pages(server, modern));
     if let Ok(Some((tools, fresh))) = listing.await {
         return Known {
@@ -105,7 +105,7 @@ async fn list(server: &HttpServer, modern: &Modern) -> Known {
     }
 }
 
-async fn pages(server: &HttpServer, modern: &Modern) -> Option<(HashMap<String, Tool>, Duration)> {
+async fn pages(server: &Upstream, modern: &Modern) -> Option<(HashMap<String, Tool>, Duration)> {
     let (mut tools, mut fresh) = (HashMap::new(), Duration::MAX);
     let mut params = "{}".to_owned();
     for _ in 0..PAGES {

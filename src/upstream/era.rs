@@ -15,7 +15,8 @@ use parking_lot::Mutex;
 
 use super::client::ClientError;
 use super::fault::no_message;
-use super::http::{HttpServer, Reply};
+use super::reply::Reply;
+use super::server::Upstream;
 use super::trouble::Trouble;
 use crate::config::ServerEra;
 use crate::error::Error;
@@ -79,7 +80,7 @@ impl Eras {
     }
 }
 
-impl HttpServer {
+impl Upstream {
     /// An id (JSON text) that no request to this server had.
     pub fn next_id(&self) -> String {
         self.eras()

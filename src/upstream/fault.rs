@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::StatusCode;
 
 use super::client::ClientError;
-use super::http::{Reply, StreamError};
+use super::reply::{Reply, StreamError};
 use crate::error::Error;
 use crate::protocol::server_legacy::Answered;
 

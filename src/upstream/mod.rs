@@ -3,5 +3,7 @@
 pub mod client;
 pub mod era;
 pub mod fault;
-pub mod http;
+mod http;
+pub mod reply;
+pub mod server;
 pub mod trouble;

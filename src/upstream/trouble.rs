@@ -14,7 +14,7 @@ use std::time::Duration;
 use http::StatusCode;
 
 use super::client::ClientError;
-use super::http::StreamError;
+use super::reply::StreamError;
 use crate::config::Server;
 use crate::config::ServerName;
 use crate::protocol::server_legacy::Answered;

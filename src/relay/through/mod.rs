@@ -53,12 +53,12 @@ use crate::protocol::server_modern::{Outcome, headers};
 use crate::protocol::subscription;
 use crate::protocol::version::MODERN;
 use crate::telemetry::audit::{Record, Slot};
-use crate::upstream::http::HttpServer;
+use crate::upstream::server::Upstream;
 
 /// A request on its way through.
 struct Passage {
     shared: Arc<Shared>,
-    server: Arc<HttpServer>,
+    server: Arc<Upstream>,
     flow: Flow,
     /// The request as the server gets it, but for the id.
     sent: Message,

@@ -1,0 +1,151 @@
+//! A server's answer as it arrives: its head, and then a body or the events of a stream.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+
+use super::client::{self, ClientError};
+use super::trouble::{Head, Troubles};
+use crate::protocol::media::media_type;
+use crate::protocol::server_legacy::Answered;
+use crate::protocol::sse::{Decoder, Event, TooLarge};
+use crate::protocol::version::SESSION_HEADER;
+
+/// The head of a server's answer, and the body to come.
+#[derive(Debug)]
+pub struct Reply {
+    /// What it is.
+    pub what: Answered,
+    /// The HTTP status.
+    pub status: StatusCode,
+    headers: HeaderMap,
+    body: Incoming,
+    limit: usize,
+    troubles: Arc<Troubles>,
+}
+
+/// The events of a stream, as they arrive.
+#[derive(Debug)]
+pub struct Events {
+    body: Incoming,
+    decoder: Decoder,
+}
+
+/// Why a stream can't be read on.
+#[derive(Debug, thiserror::Error)]
+pub enum StreamError {
+    /// The connection broke.
+    #[error("the stream broke")]
+    Broken(#[source] hyper::Error),
+    /// An event is larger than it may be.
+    #[error(transparent)]
+    TooLarge(#[from] TooLarge),
+}
+
+impl Reply {
+    /// An HTTP answer to a request that named a session or did not; no message in it may be larger than
+    /// `limit` bytes.
+    pub(super) fn new(
+        response: Response<Incoming>,
+        in_session: bool,
+        limit: usize,
+        troubles: Arc<Troubles>,
+    ) -> Self {
+        let (head, body) = response.into_parts();
+        Self {
+            what: Answered::read(head.status, &head.headers, in_session),
+            status: head.status,
+            headers: head.headers,
+            body,
+            limit,
+            troubles,
+        }
+    }
+
+    /// What may be told of its head.
+    pub fn head(&self) -> Head {
+        let media = self.headers.get(CONTENT_TYPE);
+        Head {
+            what: self.what,
+            status: self.status,
+            media: media
+                .map(|media| media_type(media.as_bytes()))
+                .unwrap_or_default(),
+        }
+    }
+
+    /// Where the operator is told what the server does instead of answering.
+    pub fn troubles(&self) -> Arc<Troubles> {
+        Arc::clone(&self.troubles)
+    }
+
+    /// The session that the server gave; only one of visible ASCII (2025-03-26 basic/transports).
+    pub fn session(&self) -> Option<HeaderValue> {
+        let id = self.headers.get(SESSION_HEADER)?;
+        let visible = id
+            .as_bytes()
+            .iter()
+            .all(|byte| (0x21..=0x7e).contains(byte));
+        (visible && !id.is_empty()).then(|| {
+            let mut id = id.clone();
+            id.set_sensitive(true);
+            id
+        })
+    }
+
+    /// When the server wants to be asked again, where it says so in seconds.
+    pub fn retry_after(&self) -> Option<Duration> {
+        let seconds = self
+            .headers
+            .get(RETRY_AFTER)?
+            .to_str()
+            .ok()?
+            .trim()
+            .parse()
+            .ok()?;
+        Some(Duration::from_secs(seconds).min(Duration::from_hours(24)))
+    }
+
+    /// The body as a whole.
+    ///
+    /// # Errors
+    /// When it breaks off or is too large.
+    pub async fn whole(self) -> Result<Bytes, ClientError> {
+        client::read(self.body, self.limit).await
+    }
+
+    /// The body as a stream of events.
+    pub fn events(self) -> Events {
+        Events {
+            body: self.body,
+            decoder: Decoder::new(self.limit),
+        }
+    }
+}
+
+impl Events {
+    /// The next event; `None` at the end of the stream. Dropping the future loses nothing.
+    ///
+    /// # Errors
+    /// When the stream breaks or an event is too large.
+    pub async fn next(&mut self) -> Result<Option<Event>, StreamError> {
+        loop {
+            if let Some(event) = self.decoder.next_event()? {
+                return Ok(Some(event));
+            }
+            match self.body.frame().await {
+                None => return Ok(None),
+                Some(frame) => {
+                    if let Ok(data) = frame.map_err(StreamError::Broken)?.into_data() {
+                        self.decoder.push(&data);
+                    }
+                }
+            }
+        }
+    }
+}
