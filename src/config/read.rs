@@ -188,6 +188,15 @@ impl Reader {
         self.parsed(path, node, Show::Never, parse)
     }
 
+    /// A list of values that problems never quote; those that are wrong are left out.
+    pub(super) fn secrets<T>(&mut self, path: &str, node: &Node, parse: impl Parse<T>) -> Vec<T> {
+        let nodes = self.list(path, node);
+        nodes
+            .into_iter()
+            .filter_map(|(path, node)| self.secret(&path, node, &parse))
+            .collect()
+    }
+
     /// A path, taken from the folder in which the gateway is started.
     pub(super) fn file(&mut self, key: &str, node: &Node, role: Role) -> Option<PathBuf> {
         let path = self.value(key, node, |text: &str| {
@@ -277,6 +286,14 @@ impl<'a> Table<'a> {
     /// Where a key is.
     pub(super) fn key(&self, key: &str) -> Position {
         self.entries.get(key).map_or(self.at, |(at, _)| *at)
+    }
+
+    /// Sees to it that a key is not there, and says why it must not be.
+    pub(super) fn without(&self, reader: &mut Reader, key: &str, why: &str) {
+        if self.get(key).is_some() {
+            let what = format!("{}: {why}", self.path(key));
+            reader.problem(self.key(key), what, "remove it");
+        }
     }
 
     /// The value of a key, or a default when the file leaves it out.

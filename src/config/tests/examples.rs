@@ -37,7 +37,7 @@ fn parse_full(text: &str) -> Config {
 fn the_minimal_file_needs_nothing_else() {
     let config = Config::load(&path(MINIMAL), &|_| None, &|_| true).unwrap();
     assert_eq!(
-        config.servers["booking"].url.as_str(),
+        config.servers["booking"].at.urls()[0].as_str(),
         "http://127.0.0.1:3001/mcp"
     );
     assert!(matches!(config.access, Access::Local));
