@@ -335,10 +335,13 @@ impl<'a> Table<'a> {
 fn foreign(path: &str, key: &str) -> Option<&'static str> {
     match (path, key) {
         ("", "mcpServers" | "mcp_servers") => Some("write `servers`"),
-        (_, "command") if path.starts_with("servers.") => Some(
-            "stdio servers can't be run yet; run it where it offers Streamable HTTP, and write its \
-             address as `url`",
-        ),
+        // There `command` is a text, and this is beside it.
+        (_, "args") if path.starts_with("servers.") => {
+            Some("write the program and its arguments as `command: [npx, -y, …]`")
+        }
+        (_, "type") if path.starts_with("servers.") => {
+            Some("remove it; only the old HTTP+SSE has to be named, as `transport: sse`")
+        }
         _ => None,
     }
 }
