@@ -284,6 +284,13 @@ impl Session {
         self.questions.get(&id)?.cause
     }
 
+    /// An open question was another call's than was thought.
+    pub fn recast(&mut self, id: QuestionId, cause: LegId) {
+        if let Some(question) = self.questions.get_mut(&id) {
+            question.cause = Some(cause);
+        }
+    }
+
     /// Whether anything is in flight, in either direction.
     pub fn is_busy(&self) -> bool {
         !self.calls.is_empty() || !self.questions.is_empty()

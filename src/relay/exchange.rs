@@ -59,8 +59,9 @@ pub(super) struct Exchange {
 
 /// A call in flight.
 pub(super) struct InFlight {
-    /// What is asked of the server.
+    /// What is asked of the server, and since when.
     pub(super) request: Message,
+    pub(super) began: Instant,
     /// Whom its questions are for, if that differs from the session's.
     pub(super) caller: Option<Arc<Caller>>,
     /// How many questions it caused.
@@ -125,6 +126,7 @@ impl LiveSession {
         let (responses, elsewhere) = channel(1);
         let in_flight = InFlight {
             request: request.clone(),
+            began,
             caller,
             asked: 0,
             unsent: false,

@@ -20,6 +20,7 @@ use crate::policy::{Case, Said, Verdict};
 use crate::protocol::elicitation::{Action as Answered, Summary};
 use crate::protocol::message::{self, Message};
 use crate::protocol::rounds::{Input, Leg};
+use crate::protocol::session::QuestionId;
 use crate::telemetry::audit::{self, Action, Outcome, Record};
 
 /// What an open question holds beside its entry in the book.
@@ -75,6 +76,15 @@ impl Pending {
     /// What policy found out, for whoever asks a hook about it.
     pub(super) fn take_case(&mut self) -> Case {
         std::mem::take(&mut self.case)
+    }
+
+    /// The question as its person sees it, under our id.
+    pub(super) fn shown(&self, id: QuestionId) -> Bytes {
+        let (question, id) = (&self.asked.question, id.to_string());
+        match self.again.as_deref().or_else(|| self.case.shown()) {
+            Some(shown) => question.with_body(&id, shown),
+            None => question.with_id(&id),
+        }
     }
 
     /// The question waits for a stream, from now on.

@@ -52,14 +52,9 @@ impl LiveSession {
             let Some(pending) = state.pending.get(&id) else {
                 return;
             };
-            let asked = &pending.asked;
-            let named = id.to_string();
-            let question = match pending.again.as_deref().or_else(|| pending.case.shown()) {
-                Some(shown) => asked.question.with_body(&named, shown),
-                None => asked.question.with_id(&named),
-            };
-            let record = record_of(&asked.question, &pending.summary);
-            (Arc::clone(&pending.held), asked.cause, question, record)
+            let record = record_of(&pending.asked.question, &pending.summary);
+            let cause = state.talk.cause_of(id);
+            (Arc::clone(&pending.held), cause, pending.shown(id), record)
         };
         let record = self.about(Record::question_asked).question(record);
         match slot {
@@ -74,7 +69,10 @@ impl LiveSession {
         }
         self.deliver(cause, Item::Question(id, question)).await;
         if self.face() == Face::Modern && self.state().streams.waiting.drop_question(id) {
-            // The call ended in this moment. No other request of the client is the right one.
+            // The call ended in this moment. No other request of the client is the right one, where that is certain.
+            if self.adopt(id).await {
+                return;
+            }
             self.settle(id, Settlement::Refused(-32602, NO_CALL)).await;
         }
     }
