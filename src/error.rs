@@ -38,6 +38,14 @@ pub enum Error {
     /// The server no longer knows the session.
     #[error("the server no longer knows the session; initialize again")]
     Forgotten,
+    /// The server lost the session, and the one in its place at once.
+    #[error("the server loses every session at once; initialize again")]
+    ForgottenAgain,
+    /// The server lost its session while it had the request.
+    #[error(
+        "the server lost its session while the request was in flight; whether it was carried out is unknown"
+    )]
+    SessionLost,
     /// The stream that a client wants to read on is not kept any more.
     #[error("the stream of this Last-Event-ID is not known any more; what it carried is lost")]
     UnknownStream,
@@ -169,6 +177,7 @@ impl Error {
             Self::UnknownServer(_) => "unknown_server",
             Self::UnknownSession => "unknown_session",
             Self::Forgotten => "forgotten_by_server",
+            Self::ForgottenAgain => "forgotten_again",
             Self::UnknownStream => "unknown_stream",
             Self::MissingSession => "session_missing",
             Self::Malformed(Malformed::NotJson(_)) => "not_json",
@@ -193,7 +202,7 @@ impl Error {
             Self::NoVersion => "upstream_version",
             Self::ServerLimited(_) => "upstream_limited",
             Self::Credentials => "upstream_credentials",
-            Self::SessionEnded => "session_lost",
+            Self::SessionEnded | Self::SessionLost => "session_lost",
             Self::Interaction(_) | Self::Declined => "interaction_failed",
             Self::Denied(_) => "policy_denied",
             Self::ResponsePosted => "response_posted",
@@ -209,7 +218,9 @@ impl Error {
             Self::ServerOnly(_) => -32601,
             Self::Unreachable | Self::NoVersion => -31001,
             Self::Slow(_) => -31002,
-            Self::SessionEnded | Self::Forgotten => -31003,
+            Self::SessionEnded | Self::SessionLost | Self::Forgotten | Self::ForgottenAgain => {
+                -31003
+            }
             Self::Limited { .. } | Self::Crowded { .. } | Self::ServerLimited(_) => -31004,
             Self::Credentials | Self::Denied(_) => -31005,
             Self::Interaction(_) | Self::Declined => -31007,
@@ -230,7 +241,8 @@ impl Error {
             Self::NoSuchPath(_)
             | Self::UnknownServer(_)
             | Self::UnknownSession
-            | Self::Forgotten => 404,
+            | Self::Forgotten
+            | Self::ForgottenAgain => 404,
             Self::NotAcceptable => 406,
             Self::Modern(rejected) => rejected.status(),
             Self::TooLarge(_) => 413,
@@ -262,6 +274,8 @@ impl Error {
         !matches!(
             self,
             Self::Forgotten
+                | Self::ForgottenAgain
+                | Self::SessionLost
                 | Self::Unreachable
                 | Self::Misbehaved(_)
                 | Self::Broken
@@ -319,6 +333,7 @@ impl Error {
                 | Self::Broken
                 | Self::Slow(_)
                 | Self::NoVersion
+                | Self::SessionLost
                 | Self::ServerLimited(_)
                 | Self::Credentials,
                 Some(server),

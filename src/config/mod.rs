@@ -97,6 +97,8 @@ pub struct Server {
     pub session_scope: Option<SessionScope>,
     /// What such a session is opened with.
     pub profile: Profile,
+    /// What becomes of a session that it no longer knows.
+    pub on_session_lost: OnSessionLost,
     /// What it may ask of people.
     pub questions: Questions,
     /// Its tools that the gateway asks about before they run: names, `*` for any text.
@@ -114,6 +116,7 @@ impl Server {
             era: ServerEra::default(),
             session_scope: None,
             profile: Profile::default(),
+            on_session_lost: OnSessionLost::default(),
             questions: Questions::default(),
             approve: Vec::new(),
         }
@@ -151,6 +154,16 @@ pub enum Profile {
     Exact,
     /// Those of the first request; requests with others use it too.
     Pinned,
+}
+
+/// What becomes of a session that its legacy server no longer knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnSessionLost {
+    /// The gateway opens another one at the server, and goes on.
+    #[default]
+    Renew,
+    /// It ends, and its client is told to begin anew: what it had at the server is lost.
+    Tell,
 }
 
 /// Who gets in.
@@ -489,6 +502,7 @@ impl fmt::Debug for Server {
             .field("era", &self.era)
             .field("session_scope", &self.session_scope)
             .field("profile", &self.profile)
+            .field("on_session_lost", &self.on_session_lost)
             .field("questions", &self.questions)
             .field("approve", &self.approve)
             .finish_non_exhaustive()

@@ -10,7 +10,10 @@ use super::problem::Position;
 use super::quantity::{self, or_off};
 use super::read::{Fault, Reader, Table, join};
 use super::yaml::Node;
-use super::{Profile, RateLimits, Server, ServerEra, ServerName, SessionScope, address, questions};
+use super::{
+    OnSessionLost, Profile, RateLimits, Server, ServerEra, ServerName, SessionScope, address,
+    questions,
+};
 
 /// The keys of a server.
 pub(super) const KEYS: &[&str] = &[
@@ -20,6 +23,7 @@ pub(super) const KEYS: &[&str] = &[
     "era",
     "session_scope",
     "profile",
+    "on_session_lost",
     "questions",
     "approve",
 ];
@@ -29,7 +33,7 @@ pub(super) const RATES: &[&str] = &["requests", "burst", "concurrent"];
 
 const NAME: &str = "write 1 to 64 of `A-Z a-z 0-9 - _ .`, starting with a letter or digit";
 
-/// `servers: { <name>: { url, headers, limits, era, session_scope, profile, questions, approve } }`.
+/// `servers: { <name>: { url, headers, limits, era, session_scope, profile, on_session_lost, questions, approve } }`.
 pub(super) fn servers(reader: &mut Reader, top: &Table<'_>) -> BTreeMap<ServerName, Arc<Server>> {
     let mut servers = BTreeMap::new();
     let Some(node) = top.required(
@@ -100,6 +104,12 @@ fn server(
     let era = table.value_or(reader, "era", era, ServerEra::default());
     let session_scope = table.value_or(reader, "session_scope", scope, None);
     let profile = table.value_or(reader, "profile", profile, Profile::default());
+    let on_session_lost = table.value_or(
+        reader,
+        "on_session_lost",
+        on_session_lost,
+        OnSessionLost::default(),
+    );
     let questions = table
         .get("questions")
         .map(|node| questions::questions(reader, &table.path("questions"), node));
@@ -114,6 +124,7 @@ fn server(
         era,
         session_scope,
         profile,
+        on_session_lost,
         questions: questions.unwrap_or_default(),
         approve: approve.unwrap_or_default(),
     })
@@ -148,6 +159,17 @@ fn profile(text: &str) -> Result<Profile, Fault> {
         "exact" => Ok(Profile::Exact),
         "pinned" => Ok(Profile::Pinned),
         _ => Err(Fault::new("is not a profile", "write `exact` or `pinned`")),
+    }
+}
+
+fn on_session_lost(text: &str) -> Result<OnSessionLost, Fault> {
+    match text {
+        "renew" => Ok(OnSessionLost::Renew),
+        "tell" => Ok(OnSessionLost::Tell),
+        _ => Err(Fault::new(
+            "is not a way to go on",
+            "write `renew` or `tell`",
+        )),
     }
 }
 

@@ -28,6 +28,7 @@ pub mod mirror;
 pub mod modern;
 pub mod object;
 pub mod parked;
+pub mod renewal;
 pub mod replay;
 pub mod rounds;
 pub mod sampling;

@@ -284,6 +284,11 @@ impl Session {
         self.questions.get(&id)?.cause
     }
 
+    /// Whether it has ended.
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
     /// Whether anything is in flight, in either direction.
     pub fn is_busy(&self) -> bool {
         !self.calls.is_empty() || !self.questions.is_empty()

@@ -6,11 +6,13 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tokio::sync::mpsc::Permit;
 
+use super::lease::Line;
 use super::now;
+use super::pending::Asker;
 use super::session::{Face, LiveSession};
 use super::streams::{Pipe, Put};
 use crate::protocol::event_id::Name;
-use crate::protocol::message::Message;
+use crate::protocol::message::{Kind, Message};
 use crate::protocol::session::{LegId, QuestionId};
 use crate::protocol::tasks;
 
@@ -174,6 +176,36 @@ impl LiveSession {
             .and_then(|id| state.tasks.get(id.as_str()))
             .and_then(|call| state.talk.leg(call));
         own.or(stream)
+    }
+
+    /// Takes a message of the server that ends no exchange here, and came by this session there.
+    pub(super) async fn take_from_server(
+        self: &Arc<Self>,
+        line: &Arc<Line>,
+        cause: Option<LegId>,
+        message: &Message,
+    ) {
+        let cause = self.cause_of(cause, message);
+        match message.kind() {
+            Kind::Request => {
+                let waits = Asker::Server(Arc::clone(line));
+                self.ask(cause, message, waits).await;
+            }
+            Kind::Notification => self.notice(cause, message).await,
+            Kind::Result | Kind::Error => {
+                // The first one counts, whichever stream it comes on: a server that goes on with a broken
+                // stream may choose another.
+                let leg = message.id().and_then(LegId::parse);
+                let state = self.state();
+                if let Some(call) = leg.and_then(|leg| state.calls.get(&leg))
+                    && call.responses.try_send(message.clone()).is_ok()
+                {
+                    return;
+                }
+                drop(state);
+                tracing::debug!(server = %self.server().name(), session = self.tag(), "a response to no request");
+            }
+        }
     }
 
     /// Takes a notification of the server, which came on the stream of `cause` or on its own.

@@ -21,6 +21,7 @@
 //! - A session is found by its id, its server *and* its principal. Anything else is "unknown".
 //! - One way out: [`teardown`], for DELETE, expiry, a server that forgot, and shutdown.
 
+mod account;
 mod approval;
 mod asked;
 mod backoff;
@@ -35,11 +36,14 @@ mod judge;
 mod lease;
 mod local;
 mod modern;
+mod notify;
 mod open;
 mod pending;
 mod pipe;
 mod probe;
 mod question;
+mod relayed;
+mod renew;
 mod resume;
 mod rpc;
 mod session;
@@ -51,6 +55,7 @@ mod subscriptions;
 mod teardown;
 mod through;
 mod tools;
+mod welcome;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -15,13 +15,14 @@ use tokio::sync::mpsc::Receiver;
 use super::caller::{Caller, is_headless};
 use super::greet::greet;
 use super::inbound::Inbound;
-use super::lease::{Lease, Modern};
+use super::lease::{Lease, Legacy, Modern};
 use super::session::{Face, LiveSession, Opened, SessionId};
 use super::subscriptions::{self, Offers, Wish};
 use super::teardown::Ending;
+use super::welcome::Welcome;
 use super::{Answer, Relay, Shared, now, today};
 use crate::auth::Principal;
-use crate::config::ServerName;
+use crate::config::{OnSessionLost, ServerName};
 use crate::error::Error;
 use crate::protocol::capability::ClientCapabilities;
 use crate::protocol::client_legacy::Accept;
@@ -71,6 +72,12 @@ impl Relay {
 }
 
 impl Shared {
+    /// Whether a session that this server has lost is made anew there.
+    fn renews(&self, server: &ServerName) -> bool {
+        let server = self.config.servers.get(server);
+        server.is_some_and(|server| server.on_session_lost == OnSessionLost::Renew)
+    }
+
     /// Opens a session at a server, with this `initialize`.
     pub(super) async fn establish(
         self: &Arc<Self>,
@@ -116,7 +123,9 @@ impl Shared {
                 .method("initialize")
                 .duration(now().saturating_duration_since(began))
         };
-        let beginning = match begin(&upstream, request, face, self.config.timeouts.call).await {
+        let renewable = self.renews(server);
+        let patience = self.config.timeouts.call;
+        let beginning = match begin(&upstream, request, face, renewable, patience).await {
             Ok(beginning) => beginning,
             Err(error) => {
                 let failed = record(Record::call).outcome(Outcome::Error);
@@ -168,16 +177,24 @@ impl Shared {
             let listening = subscriptions::run(Arc::clone(&session), wishes);
             self.tasks.spawn(listening);
         }
-        for inbound in beginning.early {
-            match inbound {
-                Inbound::Message(message) => session.take_from_server(None, &message).await,
-                Inbound::Unreadable(id) => session.refuse_unreadable(&id).await,
-            }
-        }
+        session.take_early(beginning.early).await;
         Ok(Established {
             session: Some(session),
             response,
         })
+    }
+}
+
+impl LiveSession {
+    /// Takes what the server sent before its answer.
+    async fn take_early(self: &Arc<Self>, early: Vec<Inbound>) {
+        let Some(line) = self.line() else { return };
+        for inbound in early {
+            match inbound {
+                Inbound::Message(message) => self.take_from_server(&line, None, &message).await,
+                Inbound::Unreadable(id) => self.refuse_unreadable(&line, &id).await,
+            }
+        }
     }
 }
 
@@ -219,6 +236,7 @@ async fn begin(
     server: &Upstream,
     request: &Message,
     face: Face,
+    renewable: bool,
     patience: Duration,
 ) -> Result<Beginning, Error> {
     // Who opens a session in the gateway's own name knows that the server keeps sessions.
@@ -246,12 +264,14 @@ async fn begin(
         }
     }
     let response = greeting.response(request.id().unwrap_or("null"));
+    let welcome = Welcome::new(greeting.result().unwrap_or("{}"));
     let agreed = greeting.version.map(|version| {
         let wire = Wire {
             session: greeting.session,
             version: Some(version.clone()),
         };
-        (version, Lease::Legacy(wire))
+        let legacy = Legacy::new(request.clone(), wire, welcome, renewable);
+        (version, Lease::Legacy(Box::new(legacy)))
     });
     Ok(Beginning {
         response,

@@ -14,22 +14,26 @@ use crate::protocol::message;
 use crate::protocol::session::LegId;
 use crate::upstream::trouble::Trouble;
 
+/// What ends a call before its answer.
+#[derive(Debug, Default)]
+pub(super) struct Halt {
+    /// Its client has cancelled it.
+    pub(super) cancelled: Notify,
+    /// Its server has lost the session in which it waits for an answer.
+    pub(super) lost: Notify,
+}
+
 impl Exchange {
     /// Waits until the exchange must stop, and says why.
     pub(super) fn stop(&self, linger: Duration) -> impl Future<Output = Error> + use<> {
-        let (session, cancelled) = (Arc::clone(&self.session), Arc::clone(&self.cancelled));
-        stop(session, self.leg, cancelled, linger)
+        let (session, halt) = (Arc::clone(&self.session), Arc::clone(&self.halt));
+        stop(session, self.leg, halt, linger)
     }
 }
 
 /// Waits until the exchange must stop, whatever the server does. It goes on for `linger` after its
 /// client has cancelled it.
-async fn stop(
-    session: Arc<LiveSession>,
-    leg: LegId,
-    cancelled: Arc<Notify>,
-    linger: Duration,
-) -> Error {
+async fn stop(session: Arc<LiveSession>, leg: LegId, halt: Arc<Halt>, linger: Duration) -> Error {
     let limit = session.shared.config.timeouts.call;
     let over = async {
         loop {
@@ -44,13 +48,17 @@ async fn stop(
     };
     tokio::select! {
         () = session.ended.cancelled() => Error::SessionEnded,
-        () = async { cancelled.notified().await; tokio::time::sleep(linger).await } => Error::Cancelled,
+        () = halt.lost.notified() => Error::SessionLost,
+        () = async { halt.cancelled.notified().await; tokio::time::sleep(linger).await } => Error::Cancelled,
         () = over => {
-            let params = format!(r#"{{"requestId":{leg},"reason":"no answer in time"}}"#);
-            let notice = message::notification("notifications/cancelled", &params);
-            let telling = Arc::clone(&session);
             session.server().troubles().tell(&Trouble::Slow(limit));
-            session.shared.tasks.spawn(async move { telling.tell_server(notice).await.ok() });
+            let line = session.state().calls.get(&leg).and_then(|call| call.line.clone());
+            if let Some(line) = line {
+                let params = format!(r#"{{"requestId":{leg},"reason":"no answer in time"}}"#);
+                let notice = message::notification("notifications/cancelled", &params);
+                let telling = Arc::clone(&session);
+                session.shared.tasks.spawn(async move { telling.tell(&line, notice).await.ok() });
+            }
             Error::Slow(limit)
         }
     }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::{config, parse};
-use crate::config::{Config, LimitAnswer, Profile, Rate, ServerEra, SessionScope, WhenFull};
+use crate::config::{
+    Config, LimitAnswer, OnSessionLost, Profile, Rate, ServerEra, SessionScope, WhenFull,
+};
 
 #[test]
 fn what_is_left_out_has_its_default() {
@@ -36,13 +38,15 @@ fn what_is_left_out_has_its_default() {
 
 #[test]
 fn a_server_says_how_it_is_spoken_with() {
-    let text = "servers:\n  a: { url: http://a/mcp }\n  b: { url: http://b/mcp, era: legacy, session_scope: lane, profile: pinned }\n";
+    let text = "servers:\n  a: { url: http://a/mcp }\n  b: { url: http://b/mcp, era: legacy, session_scope: lane, profile: pinned, on_session_lost: tell }\n";
     let local = parse(text).unwrap();
     let (a, b) = (&local.servers["a"], &local.servers["b"]);
     assert_eq!((a.era, a.profile), (ServerEra::Auto, Profile::Exact));
     assert_eq!(local.session_scope(a), SessionScope::Principal);
     assert_eq!((b.era, b.profile), (ServerEra::Legacy, Profile::Pinned));
     assert_eq!(local.session_scope(b), SessionScope::Lane);
+    let lost = [a, b].map(|server| server.on_session_lost);
+    assert_eq!(lost, [OnSessionLost::Renew, OnSessionLost::Tell]);
     let open = parse(&format!("{text}auth: open\n")).unwrap();
     assert_eq!(open.session_scope(&open.servers["a"]), SessionScope::Call);
     assert_eq!(open.session_scope(&open.servers["b"]), SessionScope::Lane);

@@ -59,7 +59,8 @@ const CANCEL: Duration = Duration::from_secs(5);
 impl Pooled {
     /// A call as it has to be sent for this tool: as a task, if the tool runs in no other way.
     pub(super) async fn as_the_tool_runs(&self, call: Message, tool: &str) -> (Message, bool) {
-        if !tasks::are_offered(self.welcome.result()) || !self.session.runs_as_task(tool).await {
+        let offered = self.said(|welcome| tasks::are_offered(welcome.result()));
+        if offered != Some(true) || !self.session.runs_as_task(tool).await {
             return (call, false);
         }
         let config = &self.session.shared.config.timeouts;
