@@ -301,7 +301,7 @@ impl Exchange {
 
     /// The answer broke off. Where the session is known to be lost, that is said instead.
     fn broken(&self, line: &Line, error: Error) -> Way {
-        let lost = self.session.generation() != line.generation;
+        let lost = line.wire.is_link() || self.session.generation() != line.generation;
         Way::Broken(if lost { Error::SessionLost } else { error })
     }
 

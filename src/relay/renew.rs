@@ -154,15 +154,12 @@ impl LiveSession {
         if greeting.is_from_modern() {
             self.server().doubt_era();
         }
-        let Some(version) = greeting.version.clone() else {
+        if greeting.version.is_none() {
             return Err(Failed::Over(Error::Forgotten));
-        };
-        let wire = Wire {
-            session: greeting.session.clone(),
-            version: Some(version),
-        };
+        }
+        let wire = greeting.wire.clone();
         let opened = self.take_up_new(legacy, lost, greeting, &wire).await;
-        if opened.is_err() && wire.session.is_some() {
+        if opened.is_err() && wire.is_held() {
             let _told = tokio::time::timeout(STEP, self.server().end(&wire)).await;
         }
         opened

@@ -85,7 +85,11 @@ async fn read_all(session: &Arc<LiveSession>, line: &Arc<Line>, reading: &mut Re
     while let Ok(Some(inbound)) = reading.next().await {
         any = true;
         match inbound {
-            Inbound::Message(message) => session.take_from_server(line, None, &message).await,
+            Inbound::Message(message) => {
+                let guess = || session.cause_on_link(&message);
+                let cause = line.wire.is_link().then(guess).flatten();
+                session.take_from_server(line, cause, &message).await;
+            }
             Inbound::Unreadable(id) => session.refuse_unreadable(line, &id).await,
         }
     }

@@ -359,11 +359,11 @@ fn keys_of_other_programs_are_told_from_slips() {
         ],
     );
     check(
-        "servers: { a: { command: npx } }",
+        "servers: { a: { command: npx, args: [x], type: stdio } }",
         &[
-            "1:15: servers.a has no `url`; add `url: http://127.0.0.1:3001/mcp`",
-            "1:17: servers.a has no key `command`; stdio servers can't be run yet; run it where it \
-             offers Streamable HTTP, and write its address as `url`",
+            "1:26: servers.a.command is a text where a list belongs; write `[ … ]` there, also around one value",
+            "1:31: servers.a has no key `args`; write the program and its arguments as `command: [npx, -y, …]`",
+            "1:42: servers.a has no key `type`; remove it; only the old HTTP+SSE has to be named, as `transport: sse`",
         ],
     );
 }
