@@ -21,6 +21,7 @@ use super::lease::{Lease, Legacy, Line};
 use super::now;
 use super::pending::{Asker, Pending};
 use super::session::LiveSession;
+use super::stop::Halt;
 use super::teardown::Ending;
 use super::welcome::Welcome;
 use crate::error::Error;
@@ -50,6 +51,9 @@ enum Failed {
 
 /// The new session is lost, too.
 struct Again;
+
+/// A question out of the book, whether the client had not read it, and what ends its call.
+type Taken = (QuestionId, Question, Pending, bool, Option<Arc<Halt>>);
 
 impl LiveSession {
     /// The session at the server that is used now; none at a modern server.
@@ -316,35 +320,38 @@ impl LiveSession {
             };
             let ids = state.pending.iter().filter(|(_, pending)| old(pending));
             let ids: Vec<_> = ids.map(|(id, _)| *id).collect();
-            let mut taken: Vec<(QuestionId, Question, Pending, bool)> = Vec::new();
+            let mut taken: Vec<Taken> = Vec::new();
             for id in ids {
                 let Some(question) = state.talk.give_up(now(), id) else {
                     continue;
                 };
                 let unread = state.streams.waiting.drop_question(id);
-                if let Some(call) = question.cause.and_then(|leg| state.calls.get(&leg)) {
-                    call.halt.lost.notify_one();
-                }
+                let call = question.cause.and_then(|leg| state.calls.get(&leg));
+                let halt = call.map(|call| Arc::clone(&call.halt));
                 if let Some(pending) = state.pending.remove(&id) {
-                    taken.push((id, question, pending, unread));
+                    taken.push((id, question, pending, unread, halt));
                 }
             }
             taken
         };
-        for (id, question, pending, unread) in taken {
+        for (id, question, pending, unread, halt) in taken {
             pending.stop_clock();
             self.record_unanswered(&question, &pending, Outcome::Lost, "session_lost")
                 .await;
-            if unread || !pending.was_shown() {
-                continue;
-            }
+            let shown = pending.was_shown() && !unread;
             let params = format!(r#"{{"requestId":{id},"reason":"the server lost its session"}}"#);
             let notice = message::notification("notifications/cancelled", &params);
             // Not waited for, as above.
             let session = Arc::clone(self);
             self.shared.tasks.spawn(async move {
-                let item = Item::Withdrawn(id, notice);
-                session.deliver(question.cause, item).await;
+                if shown {
+                    let item = Item::Withdrawn(id, notice);
+                    session.deliver(question.cause, item).await;
+                }
+                // After that: with the call ends the stream on which the client hears of it.
+                if let Some(halt) = halt {
+                    halt.lost.notify_one();
+                }
             });
         }
     }

@@ -63,6 +63,7 @@ mod sdk;
 mod sdk_eras;
 mod secrets;
 mod session_ends;
+mod session_lost;
 mod sessions;
 mod shutdown;
 mod startup;
