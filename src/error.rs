@@ -124,6 +124,9 @@ pub enum Error {
     /// The server did not answer in time.
     #[error("the server did not answer within {0:?}")]
     Slow(Duration),
+    /// The server began to answer, and then said nothing for so long.
+    #[error("the server said nothing more within {0:?}")]
+    Silent(Duration),
     /// The server speaks no version that the gateway does.
     #[error("the server speaks no version of the protocol that is known here")]
     NoVersion,
@@ -198,7 +201,7 @@ impl Error {
             Self::Unreachable => "upstream_unavailable",
             Self::Misbehaved(_) => "upstream_misbehaved",
             Self::Broken => "outcome_unknown",
-            Self::Slow(_) => "upstream_timeout",
+            Self::Slow(_) | Self::Silent(_) => "upstream_timeout",
             Self::NoVersion => "upstream_version",
             Self::ServerLimited(_) => "upstream_limited",
             Self::Credentials => "upstream_credentials",
@@ -217,7 +220,7 @@ impl Error {
             Self::Malformed(Malformed::NotJson(_)) | Self::Incomplete => -32700,
             Self::ServerOnly(_) => -32601,
             Self::Unreachable | Self::NoVersion => -31001,
-            Self::Slow(_) => -31002,
+            Self::Slow(_) | Self::Silent(_) => -31002,
             Self::SessionEnded | Self::SessionLost | Self::Forgotten | Self::ForgottenAgain => {
                 -31003
             }
@@ -280,6 +283,7 @@ impl Error {
                 | Self::Misbehaved(_)
                 | Self::Broken
                 | Self::Slow(_)
+                | Self::Silent(_)
                 | Self::NoVersion
                 | Self::Interaction(_)
                 | Self::Denied(_)
@@ -332,6 +336,7 @@ impl Error {
                 | Self::Misbehaved(_)
                 | Self::Broken
                 | Self::Slow(_)
+                | Self::Silent(_)
                 | Self::NoVersion
                 | Self::SessionLost
                 | Self::ServerLimited(_)

@@ -11,8 +11,8 @@ use super::quantity::{self, or_off};
 use super::read::{Fault, Reader, Table, join};
 use super::yaml::Node;
 use super::{
-    OnSessionLost, Profile, RateLimits, Server, ServerEra, ServerName, SessionScope, place,
-    questions,
+    OnSessionLost, Profile, RateLimits, Server, ServerEra, ServerName, ServerTimeouts,
+    SessionScope, place, questions,
 };
 
 /// The keys of a server.
@@ -30,9 +30,13 @@ pub(super) const KEYS: &[&str] = &[
     "session_scope",
     "profile",
     "on_session_lost",
+    "timeouts",
     "questions",
     "approve",
 ];
+
+/// The keys of its timeouts.
+pub(super) const TIMES: &[&str] = &["headers", "idle", "call"];
 
 /// The keys of its limits.
 pub(super) const RATES: &[&str] = &["requests", "burst", "concurrent"];
@@ -40,7 +44,7 @@ pub(super) const RATES: &[&str] = &["requests", "burst", "concurrent"];
 const NAME: &str = "write 1 to 64 of `A-Z a-z 0-9 - _ .`, starting with a letter or digit";
 
 /// `servers: { <name>: { url or command, headers, limits, era, session_scope, profile, on_session_lost,
-/// questions, approve } }`.
+/// timeouts, questions, approve } }`.
 pub(super) fn servers(reader: &mut Reader, top: &Table<'_>) -> BTreeMap<ServerName, Arc<Server>> {
     let mut servers = BTreeMap::new();
     let Some(node) = top.required(
@@ -115,6 +119,10 @@ fn server(
         on_session_lost,
         OnSessionLost::default(),
     );
+    let timeouts = table.get("timeouts").and_then(|node| {
+        let timeouts = reader.table(&table.path("timeouts"), node, TIMES)?;
+        Some(times(reader, &timeouts))
+    });
     let questions = table
         .get("questions")
         .map(|node| questions::questions(reader, &table.path("questions"), node));
@@ -130,6 +138,7 @@ fn server(
         session_scope,
         profile,
         on_session_lost,
+        timeouts: timeouts.unwrap_or_default(),
         questions: questions.unwrap_or_default(),
         approve: approve.unwrap_or_default(),
     })
@@ -164,6 +173,15 @@ fn profile(text: &str) -> Result<Profile, Fault> {
         "exact" => Ok(Profile::Exact),
         "pinned" => Ok(Profile::Pinned),
         _ => Err(Fault::new("is not a profile", "write `exact` or `pinned`")),
+    }
+}
+
+fn times(reader: &mut Reader, table: &Table<'_>) -> ServerTimeouts {
+    let duration = |text: &str| quantity::duration(text).map(Some);
+    ServerTimeouts {
+        headers: table.value_or(reader, "headers", duration, None),
+        idle: table.value_or(reader, "idle", duration, None),
+        call: table.value_or(reader, "call", duration, None),
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) fn of_response(record: Record, response: &Message) -> Record {
 
 pub(super) fn of_failure(record: Record, error: &Error) -> Record {
     let outcome = match error {
-        Error::Slow(_) => Outcome::Timeout,
+        Error::Slow(_) | Error::Silent(_) => Outcome::Timeout,
         Error::Cancelled => Outcome::Cancelled,
         Error::SessionEnded
         | Error::SessionLost

@@ -186,6 +186,9 @@ impl LiveSession {
         message: &Message,
     ) {
         let cause = self.cause_of(cause, message);
+        if let Some(leg) = cause {
+            self.state().talk.heard(now(), leg);
+        }
         match message.kind() {
             Kind::Request => {
                 let waits = Asker::Server(Arc::clone(line));
@@ -224,8 +227,9 @@ impl LiveSession {
                     return;
                 };
                 let (expected, own) = {
-                    let state = self.state();
-                    (state.talk.expects_progress(token), state.talk.leg(token))
+                    let mut state = self.state();
+                    let expected = state.talk.takes_progress(now(), token);
+                    (expected, state.talk.leg(token))
                 };
                 if expected || is_of_task(notice) {
                     // The token of a modern client's call is its id, on whatever stream it comes.

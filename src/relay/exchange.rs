@@ -154,6 +154,7 @@ impl LiveSession {
                 .begin(began, request.id().unwrap_or_default(), asked.token)
                 .map_err(|refused| match refused {
                     NotBegun::DuplicateId => Error::DuplicateId,
+                    NotBegun::Cancelled => Error::Cancelled,
                     NotBegun::Closed => Error::UnknownSession,
                 })?;
             state.calls.insert(leg, in_flight);

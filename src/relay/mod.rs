@@ -81,6 +81,7 @@ use crate::config::{Config, Server, ServerName};
 use crate::error::Error;
 use crate::limit::Limiter;
 use crate::policy::Policy;
+use crate::protocol::clock::Patience;
 use crate::telemetry::audit::Audit;
 use crate::upstream::client::HttpClient;
 use crate::upstream::server::Upstream;
@@ -305,6 +306,19 @@ impl Shared {
     fn policy(&self, server: &ServerName) -> Result<&Arc<Policy>, Error> {
         let policy = self.policies.get(server);
         policy.ok_or_else(|| Error::UnknownServer(server.to_string()))
+    }
+
+    /// How long a server may take.
+    fn patience(&self, server: &ServerName) -> Patience {
+        let all = &self.config.timeouts;
+        let own = self.config.servers.get(server).map(|it| it.timeouts);
+        let own = own.unwrap_or_default();
+        let call = own.call.unwrap_or(all.call);
+        Patience {
+            headers: own.headers.or(all.headers).unwrap_or(call),
+            idle: own.idle.or(all.idle).unwrap_or(call),
+            call,
+        }
     }
 
     fn all(&self) -> Vec<Arc<LiveSession>> {

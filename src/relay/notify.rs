@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use super::lease::{Lease, Line};
 use super::session::LiveSession;
-use super::{Answer, standalone};
+use super::{Answer, now, standalone};
 use crate::error::Error;
 use crate::protocol::client_legacy::Posted;
 use crate::protocol::client_modern::Level;
@@ -31,7 +31,7 @@ impl LiveSession {
             Posted::Cancelled(id) => {
                 let (leg, line) = {
                     let state = &mut *self.state();
-                    let leg = state.talk.cancel(id);
+                    let leg = state.talk.cancel(now(), id);
                     let call = leg.and_then(|leg| state.calls.get(&leg));
                     call.inspect(|call| call.halt.cancelled.notify_one());
                     (leg, call.and_then(|call| call.line.clone()))

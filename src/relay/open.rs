@@ -124,7 +124,7 @@ impl Shared {
                 .method("initialize")
                 .duration(now().saturating_duration_since(began))
         };
-        let (whose, patience) = (whose(&principal), self.config.timeouts.call);
+        let (whose, patience) = (whose(&principal), self.patience(server).call);
         let renewable = self.renews(server);
         let beginning = begin(&upstream, whose, request, face, renewable, patience).await;
         let beginning = match beginning {

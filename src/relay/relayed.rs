@@ -20,6 +20,7 @@ use bytes::Bytes;
 use super::exchange::{End, Exchange};
 use super::inbound::{self, Inbound, Reading};
 use super::lease::{Legacy, Line};
+use super::now;
 use super::resume::TakenUp;
 use super::session::{Face, LiveSession};
 use crate::error::Error;
@@ -130,7 +131,12 @@ impl Exchange {
             tokio::select! {
                 reply = &mut post => break reply,
                 Some(response) = self.elsewhere.recv() => return ended(response),
-                error = &mut stop => return self.last_word(error, post).await,
+                error = &mut stop => {
+                    if matches!(error, Error::Cancelled) {
+                        session.cancel_late(self.leg, line);
+                    }
+                    return self.last_word(error, post).await;
+                }
                 // Nothing for so long: a stream can at least be kept alive.
                 () = tokio::time::sleep(keep_alive), if self.sink.is_undecided() => {
                     self.sink.open(&session, self.leg);
@@ -342,6 +348,7 @@ impl LiveSession {
             call.line = Some(Arc::clone(&line));
             call.headed = false;
         }
+        state.talk.sent(now(), leg);
         Ok(line)
     }
 
@@ -354,9 +361,11 @@ impl LiveSession {
 
     /// The server has a call.
     fn is_headed(&self, leg: LegId) {
-        if let Some(call) = self.state().calls.get_mut(&leg) {
+        let state = &mut *self.state();
+        if let Some(call) = state.calls.get_mut(&leg) {
             call.headed = true;
         }
+        state.talk.heard(now(), leg);
     }
 
     /// Cancels a call at the server once more, which may have heard of the cancel before the call.

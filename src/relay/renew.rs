@@ -146,7 +146,7 @@ impl LiveSession {
     }
 
     async fn open_again(self: &Arc<Self>, legacy: &Legacy, lost: Generation) -> Result<(), Failed> {
-        let patience = self.shared.config.timeouts.call;
+        let patience = self.shared.patience(self.server().name()).call;
         let greeting = greet(self.server(), &legacy.hello, patience).await;
         let greeting = greeting.map_err(|error| {
             Failed::NotNow(match error {

@@ -10,6 +10,7 @@ use super::exchange::Exchange;
 use super::now;
 use super::session::LiveSession;
 use crate::error::Error;
+use crate::protocol::clock::{Due, Late};
 use crate::protocol::message;
 use crate::protocol::session::LegId;
 use crate::upstream::trouble::Trouble;
@@ -34,15 +35,17 @@ impl Exchange {
 /// Waits until the exchange must stop, whatever the server does. It goes on for `linger` after its
 /// client has cancelled it.
 async fn stop(session: Arc<LiveSession>, leg: LegId, halt: Arc<Halt>, linger: Duration) -> Error {
-    let limit = session.shared.config.timeouts.call;
-    let over = async {
+    let patience = session.shared.patience(session.server().name());
+    // What is heard meanwhile is late no sooner than that.
+    let step = patience.headers.min(patience.idle).min(patience.call);
+    let late = async {
         loop {
-            let worked = session.state().talk.worked(now(), leg);
-            match worked {
-                Some(worked) if worked >= limit => return,
-                Some(worked) => tokio::time::sleep(limit.saturating_sub(worked)).await,
-                // A person thinks; when they have answered, the rest of the time counts.
-                None => tokio::time::sleep((limit / 4).min(Duration::from_secs(5))).await,
+            let due = session.state().talk.due(now(), leg, &patience);
+            match due {
+                Due::Over(late) => return late,
+                Due::In(left) => tokio::time::sleep(left.min(step)).await,
+                // When they have answered, the rest of the time counts.
+                Due::Thinking => tokio::time::sleep((step / 4).min(Duration::from_secs(5))).await,
             }
         }
     };
@@ -50,8 +53,12 @@ async fn stop(session: Arc<LiveSession>, leg: LegId, halt: Arc<Halt>, linger: Du
         () = session.ended.cancelled() => Error::SessionEnded,
         () = halt.lost.notified() => Error::SessionLost,
         () = async { halt.cancelled.notified().await; tokio::time::sleep(linger).await } => Error::Cancelled,
-        () = over => {
-            session.server().troubles().tell(&Trouble::Slow(limit));
+        late = late => {
+            let (trouble, error) = match late {
+                Late::Answer(limit) => (Trouble::Slow(limit), Error::Slow(limit)),
+                Late::Word(limit) => (Trouble::Silent(limit), Error::Silent(limit)),
+            };
+            session.server().troubles().tell(&trouble);
             let line = session.state().calls.get(&leg).and_then(|call| call.line.clone());
             if let Some(line) = line {
                 let params = format!(r#"{{"requestId":{leg},"reason":"no answer in time"}}"#);
@@ -59,7 +66,7 @@ async fn stop(session: Arc<LiveSession>, leg: LegId, halt: Arc<Halt>, linger: Du
                 let telling = Arc::clone(&session);
                 session.shared.tasks.spawn(async move { telling.tell(&line, notice).await.ok() });
             }
-            Error::Slow(limit)
+            error
         }
     }
 }

@@ -68,6 +68,7 @@ mod sessions;
 mod shutdown;
 mod startup;
 mod tidy;
+mod timeouts;
 mod tokens;
 mod transport;
 mod unanswerable;

@@ -63,8 +63,10 @@ impl Pooled {
         if offered != Some(true) || !self.session.runs_as_task(tool).await {
             return (call, false);
         }
-        let config = &self.session.shared.config.timeouts;
-        let life = config.call + config.question * (Limits::default().rounds + 1);
+        let shared = &self.session.shared;
+        let config = &shared.config.timeouts;
+        let patience = shared.patience(self.session.server().name());
+        let life = patience.call + config.question * (Limits::default().rounds + 1);
         let task = tasks::as_task(call.params().unwrap_or("{}"), life)
             .map(|params| call.with_body(call.id().unwrap_or("null"), &params))
             .and_then(|call| Message::parse(&call).ok());

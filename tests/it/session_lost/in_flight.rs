@@ -1,7 +1,7 @@
 //! What was on its way when the server lost its session: nothing is executed twice, and no answer goes to a
 //! session that did not ask.
 
-use super::{asking, failure, next};
+use super::{asking, failure, next, set_level};
 use crate::support::{accepted, json, modern, triple};
 
 /// A call that the old session had is left be while its stream lives.
@@ -183,6 +183,33 @@ async fn what_the_old_session_asks_later_is_answered_there() {
         .await;
     assert_eq!(answered.session(), server.opened()[0]);
     assert_eq!(server.seen_method("initialize").len(), 2);
+}
+
+/// A call that is cancelled while it waits for the new session is never sent there.
+#[tokio::test]
+async fn a_call_that_is_cancelled_meanwhile() {
+    let (server, _gateway, session) = triple().await;
+    set_level(&server, &session, "info").await;
+    server.forget();
+    let call = session.start(json::call("1", "slow", "{}"));
+    let level = server.asked("logging/setLevel").await;
+    let cancel = r#"{"requestId":1}"#;
+    assert_eq!(session.notify("notifications/cancelled", cancel).await, 202);
+    level.result("{}");
+    let mut reply = call.await.unwrap();
+    assert_eq!(reply.error().await, -32800);
+    session.works().await;
+    let calls = server.seen_method("tools/call");
+    let slow = calls
+        .iter()
+        .filter(|seen| seen.tool().as_deref() == Some("slow"));
+    let sessions: Vec<_> = slow.map(|seen| seen.session().to_owned()).collect();
+    assert_eq!(
+        sessions,
+        [server.opened()[0].clone()],
+        "which did not know it"
+    );
+    assert!(server.seen_method("notifications/cancelled").is_empty());
 }
 
 /// F14: a modern client that is away with a question when another request of its meets the loss.
