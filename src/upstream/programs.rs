@@ -17,6 +17,7 @@ use tokio_util::task::TaskTracker;
 use super::breaker::Breaker;
 use super::client::ClientError;
 use super::command::Command;
+use super::link::hub::Hub;
 use super::link::process::Process;
 use super::link::{Link, Manner};
 use super::trouble::Troubles;
@@ -49,6 +50,8 @@ pub(super) struct Programs {
     breaker: Arc<Mutex<Breaker>>,
     /// The links for requests, by who may use them.
     kept: Mutex<HashMap<Whose, Kept>>,
+    /// The session that all share.
+    hub: tokio::sync::Mutex<Option<Arc<Hub>>>,
     limit: usize,
     troubles: Arc<Troubles>,
     tasks: TaskTracker,
@@ -78,6 +81,7 @@ impl Programs {
             places: Arc::new(Semaphore::new(processes.min(Semaphore::MAX_PERMITS))),
             breaker: Arc::default(),
             kept: Mutex::default(),
+            hub: tokio::sync::Mutex::default(),
             limit,
             troubles,
             tasks: tasks.clone(),
@@ -85,11 +89,28 @@ impl Programs {
         }
     }
 
+    /// A link for a new session.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start); and where all share a session, when it can't be opened.
+    pub(super) async fn session(&self) -> Result<Arc<Link>, ClientError> {
+        if !self.shared {
+            return self.start(Manner::Session);
+        }
+        let mut hub = self.hub.lock().await;
+        if let Some(hub) = hub.as_ref().filter(|hub| !hub.has_ended()) {
+            return Ok(hub.port());
+        }
+        let link = self.start(Manner::Session)?;
+        let opened = Hub::open(link, Arc::clone(&self.troubles), &self.tasks).await?;
+        Ok(hub.insert(opened).port())
+    }
+
     /// Starts a process, and gives the link to it.
     ///
     /// # Errors
     /// When it can't be started, there are too many, or it does not even begin to work.
-    pub(super) fn start(&self, manner: Manner) -> Result<Arc<Link>, ClientError> {
+    fn start(&self, manner: Manner) -> Result<Arc<Link>, ClientError> {
         let place = Arc::clone(&self.places)
             .try_acquire_owned()
             .map_err(|_| ClientError::Full)?;
@@ -154,11 +175,20 @@ impl Programs {
             }
             !it.link.has_ended() && now.saturating_duration_since(it.used) < idle
         });
+        // Who opens it holds the lock, and then it is not idle.
+        if let Ok(mut hub) = self.hub.try_lock()
+            && hub.as_ref().is_some_and(|hub| hub.is_idle(now, idle))
+        {
+            *hub = None;
+        }
     }
 
     /// Lets go of everything.
     pub(super) fn close(&self) {
         self.kept.lock().clear();
+        if let Ok(hub) = self.hub.try_lock() {
+            hub.iter().for_each(|hub| hub.close());
+        }
     }
 }
 

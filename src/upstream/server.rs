@@ -15,7 +15,7 @@ use super::client::{ClientError, HttpClient};
 use super::endpoints::Endpoints;
 use super::era::Eras;
 use super::link::events::{self, Opened, Stream};
-use super::link::{Link, Manner, Posted};
+use super::link::{Link, Posted};
 use super::programs::{Programs, Whose};
 use super::reply::Reply;
 use super::trouble::Troubles;
@@ -179,7 +179,7 @@ impl Upstream {
                 Opened::Refused(reply) => Connected::Refused(Box::new(reply)),
                 Opened::NoAddress(why) => Connected::NoAddress(why),
             },
-            Way::Stdio(programs) => over(programs.start(Manner::Session)?),
+            Way::Stdio(programs) => over(programs.session().await?),
         })
     }
 

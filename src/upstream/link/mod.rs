@@ -17,6 +17,7 @@
 
 mod books;
 pub(super) mod events;
+pub(super) mod hub;
 mod lines;
 pub(super) mod process;
 
@@ -32,6 +33,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 pub(super) use self::books::Manner;
 use self::books::{Books, Place};
 use self::events::Outlet;
+use self::hub::Port;
 use super::client::ClientError;
 use super::trouble::{Trouble, Troubles};
 use crate::protocol::message::{self, Body, Kind, Message};
@@ -67,6 +69,8 @@ enum Way {
     Pipe(Sender<Bytes>),
     /// By POST.
     Post(Box<Outlet>),
+    /// On a link that others use too.
+    Hub(Port),
 }
 
 /// What became of a message.
@@ -100,6 +104,8 @@ pub(super) struct Intake {
     junk: Pace,
     /// The server has said something.
     pub(super) spoke: bool,
+    /// A slow reader is waited for. Where others use the same server, it loses what it does not read.
+    patient: bool,
     over: CancellationToken,
 }
 
@@ -127,6 +133,14 @@ impl Link {
         Self::new(Manner::Session, Way::Post(Box::new(outlet)), rest, troubles)
     }
 
+    /// A link of one session to a server that others use too, and what serves it.
+    fn to_hub(port: Port, troubles: Arc<Troubles>) -> (Arc<Self>, Service) {
+        let (_nothing, rest) = channel(1);
+        let (link, mut service) = Self::new(Manner::Session, Way::Hub(port), rest, troubles);
+        service.intake.patient = false;
+        (link, service)
+    }
+
     fn new(
         manner: Manner,
         way: Way,
@@ -144,6 +158,7 @@ impl Link {
             troubles,
             junk: Pace::default(),
             spoke: false,
+            patient: true,
             over: over.clone(),
         };
         let link = Arc::new(Self {
@@ -200,6 +215,8 @@ impl Link {
                 Ok(()) => Posted::Sent,
                 Err(_) => Posted::Ended,
             }),
+            // Boxed: it ends in a link, too.
+            Way::Hub(port) => Box::pin(port.send(message)).await,
             Way::Post(outlet) => {
                 let posted = outlet.post(message).await?;
                 if matches!(posted, Posted::Ended) {
@@ -313,7 +330,7 @@ impl Intake {
     }
 
     async fn put_aside(&self, data: Bytes) {
-        if self.read.load(Ordering::Relaxed) {
+        if self.patient && self.read.load(Ordering::Relaxed) {
             let _nobody = self.rest.send(data).await;
         } else if self.rest.try_send(data).is_err() {
             tracing::debug!(server = %self.troubles.server(), "too much of the server before anybody reads it");

@@ -103,16 +103,16 @@ export async function serveGateway(binary, port, config, name = 'gateway') {
   await ready(gateways.get(name), name, `http://127.0.0.1:${port}/readyz`);
 }
 
-/** Starts a program and waits until `url` answers with success. */
-export async function startProgram(name, command, args, url, env = {}) {
-  await ready(start(name, command, args, env), name, url);
+/** Starts a program and waits until `url` answers, with success or as `good` says. */
+export async function startProgram(name, command, args, url, env = {}, good = undefined) {
+  await ready(start(name, command, args, env), name, url, good);
 }
 
-async function ready(child, name, url) {
+async function ready(child, name, url, good = (response) => response.ok) {
   let code;
   child.once('exit', (status) => (code = status));
   const end = Date.now() + PATIENCE_MS;
-  while (!(await fetch(url).then((response) => response.ok, () => false))) {
+  while (!(await fetch(url).then(good, () => false))) {
     if (code !== undefined || Date.now() > end) {
       throw new Error(`${name} does not serve (exit ${code}):\n${readFileSync(logOf(name))}`);
     }
