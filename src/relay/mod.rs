@@ -1,7 +1,8 @@
 //! Who is connected: sessions, the calls and questions in them, and the tasks that move messages.
 //!
 //! A legacy client holds a [`session::LiveSession`]. What that uses at its server is a [`lease`]: a
-//! session of its own at a legacy server, nothing at a modern one. Each request of the client is an
+//! session of its own at a legacy server, nothing at a modern one. When a server has lost it, [`renew`] goes on
+//! with another one there. Each request of the client is an
 //! [`exchange`]: a task that goes on whether or not the client is still there, since disconnecting is
 //! not cancelling. With a legacy server it reads the answer to its end, and a [`standalone`] task reads
 //! what the server sends outside of calls; with a modern server a [`driver`] carries it through the
@@ -17,7 +18,8 @@
 //! goes to either kind of server, is in [`approval`].
 //!
 //! # Invariants
-//! - One lease per session, from `initialize` to the end.
+//! - One lease per session, from `initialize` to the end; of the sessions that it has at a legacy server only the
+//!   latest is used.
 //! - A session is found by its id, its server *and* its principal. Anything else is "unknown".
 //! - One way out: [`teardown`], for DELETE, expiry, a server that forgot, and shutdown.
 

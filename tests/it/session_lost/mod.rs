@@ -2,11 +2,12 @@
 //! client notices no more than it must.
 //!
 //! `renewed` is how it goes on, `in_flight` what was on its way, `over` when it can't go on, `down` a server that
-//! can't be had.
+//! can't be had, `program` one that is a process and dies.
 
 mod down;
 mod in_flight;
 mod over;
+mod program;
 mod renewed;
 
 use crate::support::{Gateway, Reply, Session, Stream, json};
