@@ -34,6 +34,7 @@
 //!                    4 session    relay: found by id, server and principal
 //!                    5 limit      limit: may they ask now
 //!                    6 exchange   relay::exchange ─► upstream::server ─► server
+//!                                 a session that the server has lost: relay::renew
 //! client ◄─SSE── http::stream ◄── relay::deliver ◄── protocol::session ◄── relay::exchange
 //!                                   │ question
 //!                                   └► relay::judge walks it through policy: a rule or a hook answers,

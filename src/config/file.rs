@@ -251,6 +251,8 @@ fn answer(text: &str) -> Result<LimitAnswer, Fault> {
 pub(super) const TIMEOUTS: &[&str] = &[
     "connect",
     "call",
+    "headers",
+    "idle",
     "question",
     "stream",
     "resume",
@@ -263,6 +265,18 @@ fn timeouts(reader: &mut Reader, table: &Table<'_>) -> Timeouts {
     Timeouts {
         connect: table.value_or(reader, "connect", quantity::duration, default.connect),
         call: table.value_or(reader, "call", quantity::duration, default.call),
+        headers: table.value_or(
+            reader,
+            "headers",
+            |text| quantity::duration(text).map(Some),
+            None,
+        ),
+        idle: table.value_or(
+            reader,
+            "idle",
+            |text| quantity::duration(text).map(Some),
+            None,
+        ),
         question: table.value_or(reader, "question", quantity::duration, default.question),
         stream: table.value_or(reader, "stream", quantity::duration, default.stream),
         resume: table.value_or(reader, "resume", quantity::duration, default.resume),

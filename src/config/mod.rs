@@ -101,6 +101,10 @@ pub struct Server {
     pub session_scope: Option<SessionScope>,
     /// What such a session is opened with.
     pub profile: Profile,
+    /// What becomes of a session that it no longer knows.
+    pub on_session_lost: OnSessionLost,
+    /// How long it may take.
+    pub timeouts: ServerTimeouts,
     /// What it may ask of people.
     pub questions: Questions,
     /// Its tools that the gateway asks about before they run: names, `*` for any text.
@@ -118,6 +122,8 @@ impl Server {
             era: ServerEra::default(),
             session_scope: None,
             profile: Profile::default(),
+            on_session_lost: OnSessionLost::default(),
+            timeouts: ServerTimeouts::default(),
             questions: Questions::default(),
             approve: Vec::new(),
         }
@@ -155,6 +161,16 @@ pub enum Profile {
     Exact,
     /// Those of the first request; requests with others use it too.
     Pinned,
+}
+
+/// What becomes of a session that its legacy server no longer knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnSessionLost {
+    /// The gateway opens another one at the server, and goes on.
+    #[default]
+    Renew,
+    /// It ends, and its client is told to begin anew: what it had at the server is lost.
+    Tell,
 }
 
 /// Who gets in.
@@ -278,6 +294,10 @@ pub struct Timeouts {
     pub connect: Duration,
     /// For a call, not counting the time in which a person thinks (default 15 min).
     pub call: Duration,
+    /// Until the answer to it begins; `None`: as long as the call may take.
+    pub headers: Option<Duration>,
+    /// Between two messages of that; `None`: as long as the call may take.
+    pub idle: Option<Duration>,
     /// For a person's answer (default 5 min).
     pub question: Duration,
     /// How long a question waits for a stream that can carry it to its client (default 10 s).
@@ -289,6 +309,17 @@ pub struct Timeouts {
     pub shutdown: Duration,
     /// Between two keep-alive comments on an open stream (default 15 s).
     pub keep_alive: Duration,
+}
+
+/// How long one server may take; `None`: what [`Timeouts`] says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServerTimeouts {
+    /// Until its answer begins.
+    pub headers: Option<Duration>,
+    /// Between two messages of it.
+    pub idle: Option<Duration>,
+    /// For a call.
+    pub call: Option<Duration>,
 }
 
 /// How long and how many legacy sessions live.
@@ -415,6 +446,8 @@ impl Default for Timeouts {
         Self {
             connect: Duration::from_secs(5),
             call: Duration::from_mins(15),
+            headers: None,
+            idle: None,
             question: Duration::from_mins(5),
             stream: Duration::from_secs(10),
             resume: Duration::from_mins(5),
@@ -493,6 +526,8 @@ impl fmt::Debug for Server {
             .field("era", &self.era)
             .field("session_scope", &self.session_scope)
             .field("profile", &self.profile)
+            .field("on_session_lost", &self.on_session_lost)
+            .field("timeouts", &self.timeouts)
             .field("questions", &self.questions)
             .field("approve", &self.approve)
             .finish_non_exhaustive()

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::deliver::Item;
-use super::lease::Lease;
+use super::pending::Asker;
 use super::session::{Face, LiveSession, State};
 use crate::protocol::message::{Kind, Message};
 use crate::protocol::object::{members, text};
@@ -25,14 +25,14 @@ impl LiveSession {
     /// The call has ended that an open question was taken for one of. On a link it was probably another's, if
     /// there is one, and goes there. False when it does not.
     pub(super) async fn adopt(self: &Arc<Self>, id: QuestionId) -> bool {
-        if !matches!(self.lease(), Lease::Legacy(wire) if wire.is_link()) {
-            return false;
-        }
         let (cause, item) = {
             let state = &mut *self.state();
             let Some(pending) = state.pending.get(&id) else {
                 return false;
             };
+            if !matches!(&pending.asked.asker, Asker::Server(line) if line.wire.is_link()) {
+                return false;
+            }
             let (question, item) = (pending.asked.question.clone(), pending.shown(id));
             let Some(cause) = guess_in(state, self.face(), &question) else {
                 return false;
@@ -56,7 +56,7 @@ fn guess_in(state: &mut State, face: Face, message: &Message) -> Option<LegId> {
         .iter()
         .filter(|(leg, call)| {
             let heard = face == Face::Legacy || streams.has_route(Some(**leg), face);
-            heard && !call.unsent && !talk.is_cancelled(**leg)
+            heard && call.line.is_some() && !talk.is_cancelled(**leg)
         })
         .map(|(leg, call)| Candidate {
             leg: *leg,

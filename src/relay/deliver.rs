@@ -6,11 +6,13 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tokio::sync::mpsc::Permit;
 
+use super::lease::Line;
 use super::now;
+use super::pending::Asker;
 use super::session::{Face, LiveSession};
 use super::streams::{Pipe, Put};
 use crate::protocol::event_id::Name;
-use crate::protocol::message::Message;
+use crate::protocol::message::{Kind, Message};
 use crate::protocol::session::{LegId, QuestionId};
 use crate::protocol::tasks;
 
@@ -176,6 +178,39 @@ impl LiveSession {
         own.or(stream)
     }
 
+    /// Takes a message of the server that ends no exchange here, and came by this session there.
+    pub(super) async fn take_from_server(
+        self: &Arc<Self>,
+        line: &Arc<Line>,
+        cause: Option<LegId>,
+        message: &Message,
+    ) {
+        let cause = self.cause_of(cause, message);
+        if let Some(leg) = cause {
+            self.state().talk.heard(now(), leg);
+        }
+        match message.kind() {
+            Kind::Request => {
+                let waits = Asker::Server(Arc::clone(line));
+                self.ask(cause, message, waits).await;
+            }
+            Kind::Notification => self.notice(cause, message).await,
+            Kind::Result | Kind::Error => {
+                // The first one counts, whichever stream it comes on: a server that goes on with a broken
+                // stream may choose another.
+                let leg = message.id().and_then(LegId::parse);
+                let state = self.state();
+                if let Some(call) = leg.and_then(|leg| state.calls.get(&leg))
+                    && call.responses.try_send(message.clone()).is_ok()
+                {
+                    return;
+                }
+                drop(state);
+                tracing::debug!(server = %self.server().name(), session = self.tag(), "a response to no request");
+            }
+        }
+    }
+
     /// Takes a notification of the server, which came on the stream of `cause` or on its own.
     pub(super) async fn notice(self: &Arc<Self>, cause: Option<LegId>, notice: &Message) {
         let bytes = notice.bytes().clone();
@@ -192,8 +227,9 @@ impl LiveSession {
                     return;
                 };
                 let (expected, own) = {
-                    let state = self.state();
-                    (state.talk.expects_progress(token), state.talk.leg(token))
+                    let mut state = self.state();
+                    let expected = state.talk.takes_progress(now(), token);
+                    (expected, state.talk.leg(token))
                 };
                 if expected || is_of_task(notice) {
                     // The token of a modern client's call is its id, on whatever stream it comes.

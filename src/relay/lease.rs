@@ -1,11 +1,18 @@
 //! What a session uses at its server: a session of its own there, or nothing at all.
 
+use std::sync::Arc;
+
 use parking_lot::Mutex;
 use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::sync::watch;
 
+use super::backoff::Tries;
 use super::subscriptions::{Offers, Wish};
+use super::welcome::Welcome;
 use crate::auth::Principal;
 use crate::protocol::capability::ClientCapabilities;
+use crate::protocol::message::Message;
+use crate::protocol::renewal::{Generation, Standing};
 use crate::protocol::server_modern::Envelope;
 use crate::upstream::Whose;
 use crate::upstream::server::Wire;
@@ -13,10 +20,74 @@ use crate::upstream::server::Wire;
 /// The server's side of a session.
 pub(super) enum Lease {
     /// A legacy server keeps a session. It asks whenever it wants, and an answer is posted to it.
-    Legacy(Wire),
+    Legacy(Box<Legacy>),
     /// A modern server keeps nothing. What it has to know goes with each request, and it asks by
     /// answering a request with questions.
     Modern(Modern),
+}
+
+/// A session at a legacy server, and what it takes to have another one like it.
+pub(super) struct Legacy {
+    /// The one that is used now.
+    line: watch::Sender<Arc<Line>>,
+    /// The `initialize`, as the server saw it.
+    pub(super) hello: Message,
+    /// What it was told since that lasts.
+    pub(super) standing: Mutex<Standing>,
+    /// Whether there may be another one.
+    pub(super) renewable: bool,
+    /// Held by who opens another one; whoever needs it too waits for that.
+    pub(super) tries: tokio::sync::Mutex<Tries>,
+}
+
+/// One session at a legacy server: what a request goes on, and the answers to the questions that come
+/// by it.
+#[derive(Debug)]
+pub(super) struct Line {
+    /// Which it is of those that its client's session has had, from 0 on.
+    pub(super) generation: Generation,
+    pub(super) wire: Wire,
+    pub(super) welcome: Welcome,
+}
+
+impl Legacy {
+    /// What `hello` has opened.
+    pub(super) fn new(hello: Message, wire: Wire, welcome: Welcome, renewable: bool) -> Self {
+        let first = Line {
+            generation: 0,
+            wire,
+            welcome,
+        };
+        Self {
+            line: watch::Sender::new(Arc::new(first)),
+            hello,
+            standing: Mutex::default(),
+            renewable,
+            tries: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// The session that is used now.
+    pub(super) fn line(&self) -> Arc<Line> {
+        Arc::clone(&self.line.borrow())
+    }
+
+    /// Uses another one from now on.
+    pub(super) fn go_on_with(&self, line: Arc<Line>) {
+        self.line.send_replace(line);
+    }
+
+    /// Waits until another one is used than that of this generation.
+    pub(super) async fn renewed(&self, since: Generation) -> Arc<Line> {
+        let mut lines = self.line.subscribe();
+        loop {
+            let line = Arc::clone(&lines.borrow_and_update());
+            // It lives as long as this, so that the change is not missed.
+            if line.generation != since || lines.changed().await.is_err() {
+                return line;
+            }
+        }
+    }
 }
 
 /// What a modern server is told about a session.

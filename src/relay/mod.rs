@@ -1,7 +1,8 @@
 //! Who is connected: sessions, the calls and questions in them, and the tasks that move messages.
 //!
 //! A legacy client holds a [`session::LiveSession`]. What that uses at its server is a [`lease`]: a
-//! session of its own at a legacy server, nothing at a modern one. Each request of the client is an
+//! session of its own at a legacy server, nothing at a modern one. When a server has lost it, [`renew`] goes on
+//! with another one there. Each request of the client is an
 //! [`exchange`]: a task that goes on whether or not the client is still there, since disconnecting is
 //! not cancelling. With a legacy server it reads the answer to its end, and a [`standalone`] task reads
 //! what the server sends outside of calls; with a modern server a [`driver`] carries it through the
@@ -17,10 +18,12 @@
 //! goes to either kind of server, is in [`approval`].
 //!
 //! # Invariants
-//! - One lease per session, from `initialize` to the end.
+//! - One lease per session, from `initialize` to the end; of the sessions that it has at a legacy server only the
+//!   latest is used.
 //! - A session is found by its id, its server *and* its principal. Anything else is "unknown".
 //! - One way out: [`teardown`], for DELETE, expiry, a server that forgot, and shutdown.
 
+mod account;
 mod approval;
 mod asked;
 mod attribution;
@@ -36,11 +39,14 @@ mod judge;
 mod lease;
 mod local;
 mod modern;
+mod notify;
 mod open;
 mod pending;
 mod pipe;
 mod probe;
 mod question;
+mod relayed;
+mod renew;
 mod resume;
 mod rpc;
 mod session;
@@ -52,6 +58,7 @@ mod subscriptions;
 mod teardown;
 mod through;
 mod tools;
+mod welcome;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -76,6 +83,7 @@ use crate::config::{Config, Server, ServerName};
 use crate::error::Error;
 use crate::limit::Limiter;
 use crate::policy::Policy;
+use crate::protocol::clock::Patience;
 use crate::telemetry::audit::Audit;
 use crate::upstream::client::HttpClient;
 use crate::upstream::server::Upstream;
@@ -300,6 +308,19 @@ impl Shared {
     fn policy(&self, server: &ServerName) -> Result<&Arc<Policy>, Error> {
         let policy = self.policies.get(server);
         policy.ok_or_else(|| Error::UnknownServer(server.to_string()))
+    }
+
+    /// How long a server may take.
+    fn patience(&self, server: &ServerName) -> Patience {
+        let all = &self.config.timeouts;
+        let own = self.config.servers.get(server).map(|it| it.timeouts);
+        let own = own.unwrap_or_default();
+        let call = own.call.unwrap_or(all.call);
+        Patience {
+            headers: own.headers.or(all.headers).unwrap_or(call),
+            idle: own.idle.or(all.idle).unwrap_or(call),
+            call,
+        }
     }
 
     fn all(&self) -> Vec<Arc<LiveSession>> {

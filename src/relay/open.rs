@@ -15,13 +15,14 @@ use tokio::sync::mpsc::Receiver;
 use super::caller::{Caller, is_headless};
 use super::greet::greet;
 use super::inbound::Inbound;
-use super::lease::{Lease, Modern, whose};
+use super::lease::{Lease, Legacy, Modern, whose};
 use super::session::{Face, LiveSession, Opened, SessionId};
 use super::subscriptions::{self, Offers, Wish};
 use super::teardown::Ending;
+use super::welcome::Welcome;
 use super::{Answer, Relay, Shared, now, today};
 use crate::auth::Principal;
-use crate::config::ServerName;
+use crate::config::{OnSessionLost, ServerName};
 use crate::error::Error;
 use crate::protocol::capability::ClientCapabilities;
 use crate::protocol::client_legacy::Accept;
@@ -72,6 +73,12 @@ impl Relay {
 }
 
 impl Shared {
+    /// Whether a session that this server has lost is made anew there.
+    fn renews(&self, server: &ServerName) -> bool {
+        let server = self.config.servers.get(server);
+        server.is_some_and(|server| server.on_session_lost == OnSessionLost::Renew)
+    }
+
     /// Opens a session at a server, with this `initialize`.
     pub(super) async fn establish(
         self: &Arc<Self>,
@@ -117,8 +124,10 @@ impl Shared {
                 .method("initialize")
                 .duration(now().saturating_duration_since(began))
         };
-        let (whose, patience) = (whose(&principal), self.config.timeouts.call);
-        let beginning = match begin(&upstream, whose, request, face, patience).await {
+        let (whose, patience) = (whose(&principal), self.patience(server).call);
+        let renewable = self.renews(server);
+        let beginning = begin(&upstream, whose, request, face, renewable, patience).await;
+        let beginning = match beginning {
             Ok(beginning) => beginning,
             Err(error) => {
                 let failed = record(Record::call).outcome(Outcome::Error);
@@ -165,16 +174,24 @@ impl Shared {
             let listening = subscriptions::run(Arc::clone(&session), wishes);
             self.tasks.spawn(listening);
         }
-        for inbound in beginning.early {
-            match inbound {
-                Inbound::Message(message) => session.take_from_server(None, &message).await,
-                Inbound::Unreadable(id) => session.refuse_unreadable(&id).await,
-            }
-        }
+        session.take_early(beginning.early).await;
         Ok(Established {
             session: Some(session),
             response,
         })
+    }
+}
+
+impl LiveSession {
+    /// Takes what the server sent before its answer.
+    async fn take_early(self: &Arc<Self>, early: Vec<Inbound>) {
+        let Some(line) = self.line() else { return };
+        for inbound in early {
+            match inbound {
+                Inbound::Message(message) => self.take_from_server(&line, None, &message).await,
+                Inbound::Unreadable(id) => self.refuse_unreadable(&line, &id).await,
+            }
+        }
     }
 }
 
@@ -217,6 +234,7 @@ async fn begin(
     whose: Whose,
     request: &Message,
     face: Face,
+    renewable: bool,
     patience: Duration,
 ) -> Result<Beginning, Error> {
     // Who opens a session in the gateway's own name knows that the server keeps sessions.
@@ -244,9 +262,11 @@ async fn begin(
         }
     }
     let response = greeting.response(request.id().unwrap_or("null"));
-    let agreed = greeting
-        .version
-        .map(|version| (version, Lease::Legacy(greeting.wire)));
+    let welcome = Welcome::new(greeting.result().unwrap_or("{}"));
+    let agreed = greeting.version.map(|version| {
+        let legacy = Legacy::new(request.clone(), greeting.wire, welcome, renewable);
+        (version, Lease::Legacy(Box::new(legacy)))
+    });
     Ok(Beginning {
         response,
         agreed,

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::channel;
@@ -24,23 +23,18 @@ use super::modern::tasks::Tasked;
 use super::pending::Pending;
 use super::streams::{PIPE, Streams};
 use super::subscriptions::Wish;
-use super::teardown::Ending;
-use super::{Answer, EventPipe, Shared, now, today};
+use super::{EventPipe, Shared, now, today};
 use crate::auth::Principal;
 use crate::error::Error;
 use crate::limit::SessionSlot;
 use crate::policy::Policy;
-use crate::protocol::client_legacy::Posted;
 use crate::protocol::client_modern::Level;
 use crate::protocol::event_id::{self, Kind};
 use crate::protocol::message::{self, Message};
 use crate::protocol::session::{LegId, QuestionId, Session};
 use crate::protocol::version::Version;
 use crate::telemetry::audit::Record;
-use crate::upstream::client::ClientError;
-use crate::upstream::reply::Reply;
-use crate::upstream::server::{Upstream, Wire};
-use crate::upstream::trouble::Trouble;
+use crate::upstream::server::Upstream;
 
 /// A session's id towards its client: 256 random bits, base64url. Never printed.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -89,14 +83,14 @@ pub(super) struct State {
     /// When the client last sent something.
     last_seen: Instant,
     /// The client has said that it is ready, and the server's standalone stream is being read.
-    listening: bool,
+    pub(super) listening: bool,
     /// What modern clients would have had to declare for the questions of their calls, by the ids
     /// of the calls.
     pub(super) needs: HashMap<Box<str>, &'static str>,
     /// The tasks that calls of modern clients have become, by their ids: the ids of the calls.
     pub(super) tasks: HashMap<Box<str>, Box<str>>,
     /// What the server was told to log, on behalf of modern clients.
-    level: Option<Level>,
+    pub(super) level: Option<Level>,
 }
 
 impl State {
@@ -252,7 +246,22 @@ impl LiveSession {
 
     /// Whether it can't be used any more: it has ended, or is about to.
     pub(super) fn is_gone(&self) -> bool {
-        self.ended.is_cancelled() || self.forgotten.load(Ordering::Relaxed)
+        self.ended.is_cancelled() || self.is_forgotten()
+    }
+
+    /// Whether its server has lost it for good.
+    pub(super) fn is_forgotten(&self) -> bool {
+        self.forgotten.load(Ordering::Relaxed)
+    }
+
+    /// Its server has.
+    pub(super) fn mark_forgotten(&self) {
+        self.forgotten.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether its client has said that it is ready.
+    pub(super) fn is_ready(&self) -> bool {
+        self.state().listening
     }
 
     /// The server it is with.
@@ -369,111 +378,6 @@ impl LiveSession {
                 }
             });
         }
-    }
-
-    /// Takes a notification of the client.
-    ///
-    /// # Errors
-    /// When the server no longer knows the session.
-    pub async fn notify(self: &Arc<Self>, message: &Message) -> Result<Answer, Error> {
-        match Posted::read(message)? {
-            Posted::Cancelled(id) => {
-                let leg = {
-                    let state = &mut *self.state();
-                    let leg = state.talk.cancel(id);
-                    let call = leg.and_then(|leg| state.calls.get(&leg));
-                    call.inspect(|call| call.cancelled.notify_one());
-                    // Of what waits for its approval the server knows nothing.
-                    leg.filter(|_| call.is_none_or(|call| !call.unsent))
-                };
-                // A cancel of what is over, or never was, is nobody's business (2025-11-25
-                // basic/utilities/cancellation: "MAY ignore").
-                if let Some(leg) = leg {
-                    self.tell_server(message.replacing(id, &leg.to_string()))
-                        .await?;
-                }
-            }
-            Posted::Initialized => {
-                // Said once; what is said again tells the server nothing.
-                if !std::mem::replace(&mut self.state().listening, true) {
-                    self.tell_server(message.bytes().clone()).await?;
-                    if let Lease::Legacy(_) = &self.lease {
-                        self.shared
-                            .tasks
-                            .spawn(super::standalone::run(Arc::clone(self)));
-                    }
-                }
-            }
-            _ => self.tell_server(message.bytes().clone()).await?,
-        }
-        Ok(Answer::Accepted)
-    }
-
-    /// Sees to it that the server logs at least from this level on. It is the session's: what a
-    /// request does not want is left out on its own stream.
-    pub(super) async fn want_logs(self: &Arc<Self>, level: Level) {
-        {
-            let mut state = self.state();
-            if state.level.is_some_and(|now| now <= level) {
-                return;
-            }
-            state.level = Some(level);
-        }
-        let params = format!(r#"{{"level":"{}"}}"#, level.name());
-        if let Err(error) = self.request("logging/setLevel", &params).await {
-            tracing::debug!(session = self.tag, %error, "the server did not take a log level");
-        }
-    }
-
-    /// Sends the server something that has no answer. What the server thinks of it is logged; only
-    /// the loss of the session matters to the client. A modern server takes nothing of this kind: it
-    /// asks when it wants to know, and learns of a cancel by the end of its stream.
-    ///
-    /// # Errors
-    /// [`Error::Forgotten`] when the server no longer knows the session.
-    pub(super) async fn tell_server(self: &Arc<Self>, message: Bytes) -> Result<(), Error> {
-        let Lease::Legacy(wire) = &self.lease else {
-            return Ok(());
-        };
-        match self.post_patiently(wire, message).await {
-            Ok(reply) => self.check_gone(&reply),
-            Err(error) => {
-                self.server.troubles().tell(&Trouble::Lost(&error));
-                Ok(())
-            }
-        }
-    }
-
-    /// Posts something small. Connecting is tried again for a while: surely nothing was sent.
-    pub(super) async fn post_patiently(
-        &self,
-        wire: &Wire,
-        message: Bytes,
-    ) -> Result<Reply, ClientError> {
-        const PATIENCE: Duration = Duration::from_secs(15);
-        let post = async {
-            let mut pause = Duration::from_millis(100);
-            loop {
-                match self.server.post(wire, message.clone()).await {
-                    Err(ClientError::Connect(_)) => tokio::time::sleep(pause).await,
-                    other => return other,
-                }
-                pause = (pause * 2).min(Duration::from_secs(1));
-            }
-        };
-        tokio::time::timeout(PATIENCE, post)
-            .await
-            .map_err(|_| ClientError::Timeout(PATIENCE))?
-    }
-
-    /// Ends the session when this answer says that the server doesn't know it.
-    pub(super) fn check_gone(self: &Arc<Self>, reply: &Reply) -> Result<(), Error> {
-        if reply.what != crate::protocol::server_legacy::Answered::SessionGone {
-            return Ok(());
-        }
-        self.forgotten.store(true, Ordering::Relaxed);
-        self.shared.tasks.spawn(self.end(Ending::Forgotten));
-        Err(Error::Forgotten)
     }
 }
 

@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
-use super::lease::Lease;
 use super::now;
 use super::pending::{self, Asker, Pending};
 use super::session::{LiveSession, SessionId};
@@ -74,10 +73,14 @@ impl LiveSession {
                 pending.values().for_each(Pending::stop_clock);
                 let tasks = std::mem::take(&mut state.tasks);
                 let mut remains = state.talk.close();
-                // Of what waits for its approval the server knows nothing.
+                // Of what was not sent the server knows nothing, nor of what a session had that it has lost.
+                let generation = session.generation();
                 let calls = &state.calls;
-                let unsent = |leg: &LegId| calls.get(leg).is_some_and(|call| call.unsent);
-                remains.calls.retain(|(leg, _)| !unsent(leg));
+                let known = |leg: &LegId| {
+                    let line = calls.get(leg).and_then(|call| call.line.as_ref());
+                    line.is_some_and(|line| line.generation == generation)
+                };
+                remains.calls.retain(|(leg, _)| known(leg));
                 (remains, pending, tasks)
             };
             session.ended.cancel();
@@ -131,9 +134,10 @@ impl LiveSession {
         why: Ending,
     ) {
         // At a modern server nothing is left but streams, which end with the tasks that read them.
-        let Lease::Legacy(wire) = self.lease() else {
+        let Some(line) = self.line() else {
             return;
         };
+        let wire = &line.wire;
         let Some(partings) = self.shared.partings.get(self.server().name()) else {
             return;
         };
@@ -164,7 +168,11 @@ impl LiveSession {
         self.step(cancels).await;
         let asked = remains.questions.iter().filter(|(id, _)| {
             let held = pending.get(id);
-            held.is_none_or(|it| !matches!(it.asked.asker, Asker::Gateway(_)))
+            held.is_none_or(|it| match &it.asked.asker {
+                Asker::Server(asked) => asked.generation == line.generation,
+                Asker::Driver(_) => true,
+                Asker::Gateway(_) => false,
+            })
         });
         let answers = asked.map(|(_, question)| {
             let answer = pending::lost(&question.server_id, "the session of the client has ended");

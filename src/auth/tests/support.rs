@@ -311,6 +311,8 @@ pub(super) fn config(access: Access) -> Config {
         timeouts: Timeouts {
             connect: some_time,
             call: some_time,
+            headers: None,
+            idle: None,
             question: some_time,
             stream: some_time,
             resume: some_time,

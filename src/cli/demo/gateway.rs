@@ -61,6 +61,8 @@ fn config(port: u16, url: Url, audit: &Path) -> Config {
         timeouts: Timeouts {
             connect: Duration::from_secs(5),
             call: Duration::from_mins(15),
+            headers: None,
+            idle: None,
             question: Duration::from_mins(10),
             stream: Duration::from_secs(10),
             // Nobody waits long for Ctrl-C to be obeyed.

@@ -7,8 +7,8 @@
 //! - Of a tool that needs an approval no request goes on with a state that the gateway did not give: what its
 //!   server wants to have back rides on a state of ours, which says that the call was approved.
 
+use super::super::account::of_response;
 use super::super::caller::Caller;
-use super::super::exchange::of_response;
 use super::super::modern::seal::{CallId, State, bound_as, exactly};
 use super::super::pending::{action_of, record_of, said_of, with_case};
 use super::super::{Shared, now, today};

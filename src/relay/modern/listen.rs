@@ -7,7 +7,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::mpsc::channel;
 use tokio::sync::{MutexGuard, broadcast};
-use tokio_util::sync::DropGuard;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::super::deliver::Item;
 use super::super::session::LiveSession;
@@ -44,6 +44,8 @@ pub(super) struct Listen {
     pub(super) id: String,
     pub(super) wanted: Filter,
     pub(super) pipe: Pipe,
+    /// Set when less is told than it was promised.
+    pub(super) less: CancellationToken,
     pub(super) _dropped: DropGuard,
 }
 
@@ -86,9 +88,9 @@ impl Visit<'_> {
 
 /// What of it the server can be heard on; subscribed to where need be. Who calls it holds the turn.
 pub(super) async fn subscribe(pooled: &Pooled, wanted: &Filter) -> Result<Filter, Error> {
-    let (session, welcome) = (&pooled.session, &pooled.welcome);
-    let mut honoured = wanted.lists_told(|list| welcome.has_part(list, "listChanged"));
-    if !welcome.has_part("resources", "subscribe") {
+    let session = &pooled.session;
+    let mut honoured = wanted.lists_told(|list| pooled.has_part(list, "listChanged"));
+    if !pooled.has_part("resources", "subscribe") {
         return Ok(honoured);
     }
     for uri in &wanted.uris {
@@ -200,6 +202,17 @@ impl Listens {
     /// Who writes into this pipe listens no more.
     pub(super) fn leave(&self, pipe: &Pipe) {
         self.open.lock().retain(|it| !it.pipe.same_channel(pipe));
+    }
+
+    /// This resource is not heard of any more.
+    pub(in crate::relay) fn tell_less(&self, uri: &str) {
+        self.open.lock().retain(|listen| {
+            let promised = listen.wanted.uris.iter().any(|own| own == uri);
+            if promised {
+                listen.less.cancel();
+            }
+            !promised
+        });
     }
 
     /// The addresses that people are done at, from now on.

@@ -59,11 +59,14 @@ const CANCEL: Duration = Duration::from_secs(5);
 impl Pooled {
     /// A call as it has to be sent for this tool: as a task, if the tool runs in no other way.
     pub(super) async fn as_the_tool_runs(&self, call: Message, tool: &str) -> (Message, bool) {
-        if !tasks::are_offered(self.welcome.result()) || !self.session.runs_as_task(tool).await {
+        let offered = self.said(|welcome| tasks::are_offered(welcome.result()));
+        if offered != Some(true) || !self.session.runs_as_task(tool).await {
             return (call, false);
         }
-        let config = &self.session.shared.config.timeouts;
-        let life = config.call + config.question * (Limits::default().rounds + 1);
+        let shared = &self.session.shared;
+        let config = &shared.config.timeouts;
+        let patience = shared.patience(self.session.server().name());
+        let life = patience.call + config.question * (Limits::default().rounds + 1);
         let task = tasks::as_task(call.params().unwrap_or("{}"), life)
             .map(|params| call.with_body(call.id().unwrap_or("null"), &params))
             .and_then(|call| Message::parse(&call).ok());

@@ -82,6 +82,12 @@ impl Setup {
         self
     }
 
+    /// Puts a server behind it of which these keys say all, as flow YAML.
+    pub(crate) fn server_as(mut self, name: &str, keys: &str) -> Self {
+        writeln!(self.servers, "  {name}: {keys}").unwrap();
+        self
+    }
+
     /// More top-level YAML.
     pub(crate) fn yaml(mut self, yaml: &str) -> Self {
         writeln!(self.rest, "{yaml}").unwrap();
