@@ -30,7 +30,7 @@ impl LiveSession {
             let Some(pending) = state.pending.get(&id) else {
                 return false;
             };
-            if !matches!(&pending.asked.asker, Asker::Server(line) if line.wire.is_link()) {
+            if !matches!(&pending.asked.asker, Asker::Server(tenure) if tenure.wire.is_link()) {
                 return false;
             }
             let (question, item) = (pending.asked.question.clone(), pending.shown(id));
@@ -56,7 +56,7 @@ fn guess_in(state: &mut State, face: Face, message: &Message) -> Option<LegId> {
         .iter()
         .filter(|(leg, call)| {
             let heard = face == Face::Legacy || streams.has_route(Some(**leg), face);
-            heard && call.line.is_some() && !talk.is_cancelled(**leg)
+            heard && call.tenure.is_some() && !talk.is_cancelled(**leg)
         })
         .map(|(leg, call)| Candidate {
             leg: *leg,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tokio::sync::mpsc::Permit;
 
-use super::lease::Line;
+use super::lease::Tenure;
 use super::now;
 use super::pending::Asker;
 use super::session::{Face, LiveSession};
@@ -181,7 +181,7 @@ impl LiveSession {
     /// Takes a message of the server that ends no exchange here, and came by this session there.
     pub(super) async fn take_from_server(
         self: &Arc<Self>,
-        line: &Arc<Line>,
+        tenure: &Arc<Tenure>,
         cause: Option<LegId>,
         message: &Message,
     ) {
@@ -191,7 +191,7 @@ impl LiveSession {
         }
         match message.kind() {
             Kind::Request => {
-                let waits = Asker::Server(Arc::clone(line));
+                let waits = Asker::Server(Arc::clone(tenure));
                 self.ask(cause, message, waits).await;
             }
             Kind::Notification => self.notice(cause, message).await,

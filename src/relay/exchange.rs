@@ -15,7 +15,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use super::account::{about_call, of_failure, of_response};
 use super::approval::Consent;
 use super::caller::Caller;
-use super::lease::{Lease, Line};
+use super::lease::{Lease, Tenure};
 use super::session::LiveSession;
 use super::sink::Sink;
 use super::stop::Halt;
@@ -58,7 +58,7 @@ pub(super) struct InFlight {
     /// How many questions it caused.
     pub(super) asked: u32,
     /// The session at a legacy server that it was sent to; none as long as no server knows of it.
-    pub(super) line: Option<Arc<Line>>,
+    pub(super) tenure: Option<Arc<Tenure>>,
     /// Its answer has begun, so the server has it.
     pub(super) headed: bool,
     /// What ends it.
@@ -138,7 +138,7 @@ impl LiveSession {
             began,
             caller,
             asked: 0,
-            line: None,
+            tenure: None,
             headed: false,
             halt: Arc::clone(&halt),
             responses,

@@ -329,7 +329,7 @@ impl LiveSession {
             .audit
             .write(with_case(record, &pending.case))
             .await;
-        let line = match &pending.asked.asker {
+        let tenure = match &pending.asked.asker {
             Asker::Driver(driver) => {
                 driver.pass(answer).await;
                 return Ok(Answer::Accepted);
@@ -338,9 +338,9 @@ impl LiveSession {
                 approver.hear(action);
                 return Ok(Answer::Accepted);
             }
-            Asker::Server(line) => line,
+            Asker::Server(tenure) => tenure,
         };
-        let sent = self.post_patiently(&line.wire, sent).await;
+        let sent = self.post_patiently(&tenure.wire, sent).await;
         let lost = match &sent {
             Ok(reply) if reply.status.is_success() => None,
             Ok(reply) if reply.what == Head::SessionGone => Some("forgotten_by_server"),
@@ -361,7 +361,7 @@ impl LiveSession {
                 if let Some(halt) = question.cause.and_then(call) {
                     halt.lost.notify_one();
                 }
-                self.lose(line).map(|()| Answer::Accepted)
+                self.lose(tenure).map(|()| Answer::Accepted)
             }
             _ => Ok(Answer::Accepted),
         }

@@ -29,7 +29,7 @@ pub(super) enum Lease {
 /// A session at a legacy server, and what it takes to have another one like it.
 pub(super) struct Legacy {
     /// The one that is used now.
-    line: watch::Sender<Arc<Line>>,
+    tenure: watch::Sender<Arc<Tenure>>,
     /// The `initialize`, as the server saw it.
     pub(super) hello: Message,
     /// What it was told since that lasts.
@@ -43,7 +43,7 @@ pub(super) struct Legacy {
 /// One session at a legacy server: what a request goes on, and the answers to the questions that come
 /// by it.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct Tenure {
     /// Which it is of those that its client's session has had, from 0 on.
     pub(super) generation: Generation,
     pub(super) wire: Wire,
@@ -53,13 +53,13 @@ pub(super) struct Line {
 impl Legacy {
     /// What `hello` has opened.
     pub(super) fn new(hello: Message, wire: Wire, welcome: Welcome, renewable: bool) -> Self {
-        let first = Line {
+        let first = Tenure {
             generation: 0,
             wire,
             welcome,
         };
         Self {
-            line: watch::Sender::new(Arc::new(first)),
+            tenure: watch::Sender::new(Arc::new(first)),
             hello,
             standing: Mutex::default(),
             renewable,
@@ -68,23 +68,23 @@ impl Legacy {
     }
 
     /// The session that is used now.
-    pub(super) fn line(&self) -> Arc<Line> {
-        Arc::clone(&self.line.borrow())
+    pub(super) fn tenure(&self) -> Arc<Tenure> {
+        Arc::clone(&self.tenure.borrow())
     }
 
     /// Uses another one from now on.
-    pub(super) fn go_on_with(&self, line: Arc<Line>) {
-        self.line.send_replace(line);
+    pub(super) fn go_on_with(&self, tenure: Arc<Tenure>) {
+        self.tenure.send_replace(tenure);
     }
 
     /// Waits until another one is used than that of this generation.
-    pub(super) async fn renewed(&self, since: Generation) -> Arc<Line> {
-        let mut lines = self.line.subscribe();
+    pub(super) async fn renewed(&self, since: Generation) -> Arc<Tenure> {
+        let mut tenures = self.tenure.subscribe();
         loop {
-            let line = Arc::clone(&lines.borrow_and_update());
+            let tenure = Arc::clone(&tenures.borrow_and_update());
             // It lives as long as this, so that the change is not missed.
-            if line.generation != since || lines.changed().await.is_err() {
-                return line;
+            if tenure.generation != since || tenures.changed().await.is_err() {
+                return tenure;
             }
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::lease::{Lease, Line};
+use super::lease::{Lease, Tenure};
 use super::session::LiveSession;
 use super::{Answer, now, standalone};
 use crate::error::Error;
@@ -29,17 +29,17 @@ impl LiveSession {
     pub async fn notify(self: &Arc<Self>, message: &Message) -> Result<Answer, Error> {
         match Posted::read(message)? {
             Posted::Cancelled(id) => {
-                let (leg, line) = {
+                let (leg, tenure) = {
                     let state = &mut *self.state();
                     let leg = state.talk.cancel(now(), id);
                     let call = leg.and_then(|leg| state.calls.get(&leg));
                     call.inspect(|call| call.halt.cancelled.notify_one());
-                    (leg, call.and_then(|call| call.line.clone()))
+                    (leg, call.and_then(|call| call.tenure.clone()))
                 };
                 // A cancel of what is over, or never was, is nobody's business (2025-11-25
                 // basic/utilities/cancellation: "MAY ignore"); of what was not sent no server knows.
-                if let (Some(leg), Some(line)) = (leg, line) {
-                    self.tell(&line, message.replacing(id, &leg.to_string()))
+                if let (Some(leg), Some(tenure)) = (leg, tenure) {
+                    self.tell(&tenure, message.replacing(id, &leg.to_string()))
                         .await?;
                 }
             }
@@ -80,11 +80,11 @@ impl LiveSession {
     /// # Errors
     /// [`Error::Forgotten`] when the server no longer knows the session, and there is no other.
     async fn tell_server(self: &Arc<Self>, notice: &Message) -> Result<(), Error> {
-        let Some(line) = self.line() else {
+        let Some(tenure) = self.tenure() else {
             return Ok(());
         };
         match self
-            .post_patiently(&line.wire, notice.bytes().clone())
+            .post_patiently(&tenure.wire, notice.bytes().clone())
             .await
         {
             Ok(reply) if reply.what == Answered::SessionGone => {}
@@ -94,7 +94,7 @@ impl LiveSession {
                 return Ok(());
             }
         }
-        match self.renew(&line).await {
+        match self.renew(&tenure).await {
             Err(error @ (Error::Forgotten | Error::ForgottenAgain)) => return Err(error),
             // Whoever asks next sees what is wrong.
             Err(_) => return Ok(()),
@@ -104,8 +104,8 @@ impl LiveSession {
         if notice.method() == "notifications/initialized" {
             return Ok(());
         }
-        match self.line() {
-            Some(line) => self.tell(&line, notice.bytes().clone()).await,
+        match self.tenure() {
+            Some(tenure) => self.tell(&tenure, notice.bytes().clone()).await,
             None => Ok(()),
         }
     }
@@ -114,9 +114,13 @@ impl LiveSession {
     ///
     /// # Errors
     /// [`Error::Forgotten`] when the server no longer knows that, and there will be no other.
-    pub(super) async fn tell(self: &Arc<Self>, line: &Line, message: Bytes) -> Result<(), Error> {
-        match self.post_patiently(&line.wire, message).await {
-            Ok(reply) if reply.what == Answered::SessionGone => self.lose(line),
+    pub(super) async fn tell(
+        self: &Arc<Self>,
+        tenure: &Tenure,
+        message: Bytes,
+    ) -> Result<(), Error> {
+        match self.post_patiently(&tenure.wire, message).await {
+            Ok(reply) if reply.what == Answered::SessionGone => self.lose(tenure),
             Ok(_) => Ok(()),
             Err(error) => {
                 self.server().troubles().tell(&Trouble::Lost(&error));

@@ -185,11 +185,11 @@ impl Shared {
 impl LiveSession {
     /// Takes what the server sent before its answer.
     async fn take_early(self: &Arc<Self>, early: Vec<Inbound>) {
-        let Some(line) = self.line() else { return };
+        let Some(tenure) = self.tenure() else { return };
         for inbound in early {
             match inbound {
-                Inbound::Message(message) => self.take_from_server(&line, None, &message).await,
-                Inbound::Unreadable(id) => self.refuse_unreadable(&line, &id).await,
+                Inbound::Message(message) => self.take_from_server(&tenure, None, &message).await,
+                Inbound::Unreadable(id) => self.refuse_unreadable(&tenure, &id).await,
             }
         }
     }

@@ -14,7 +14,7 @@ use tokio::task::AbortHandle;
 
 use super::approval::Approver;
 use super::asked::Asked;
-use super::lease::Line;
+use super::lease::Tenure;
 use super::session::LiveSession;
 use crate::limit::QuestionSlot;
 use crate::policy::{Case, Said, Verdict};
@@ -44,7 +44,7 @@ pub(super) struct Pending {
 #[derive(Clone, Debug)]
 pub(super) enum Asker {
     /// The server, in this session that it keeps: the answer is posted to that, and to no other.
-    Server(Arc<Line>),
+    Server(Arc<Tenure>),
     /// A request at a modern server, which goes on with it.
     Driver(Driver),
     /// The gateway: a call that it sends on when its person approves.

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use super::approval::{NOBODY, NOT_APPROVED, TOO_LATE};
 use super::asked::Asked;
 use super::deliver::Item;
-use super::lease::Line;
+use super::lease::Tenure;
 use super::now;
 use super::pending::{Asker, Pending, about, answer_of, record_of, unanswered, with_case};
 use super::session::{Face, LiveSession};
@@ -250,9 +250,9 @@ impl LiveSession {
             self.record_unanswered(&question, &pending, Outcome::Lost, "no_stream")
                 .await;
             match &pending.asked.asker {
-                Asker::Server(line) => {
+                Asker::Server(tenure) => {
                     let answer = unanswered(&question.server_id, "no_stream", text);
-                    self.tell_unanswered(line, answer).await;
+                    self.tell_unanswered(tenure, answer).await;
                 }
                 Asker::Driver(driver) => driver.fail(text).await,
                 Asker::Gateway(approver) => approver.deny(NOBODY),
@@ -283,7 +283,7 @@ impl LiveSession {
         let id = asked.question.id().unwrap_or("null");
         let answer = answer_of(id, verdict);
         match (&asked.asker, verdict) {
-            (Asker::Server(line), _) => self.tell_unanswered(line, answer).await,
+            (Asker::Server(tenure), _) => self.tell_unanswered(tenure, answer).await,
             (Asker::Driver(driver), Verdict::Refuse(refusal)) => {
                 driver.fail(refusal.told()).await;
             }
@@ -321,35 +321,35 @@ impl LiveSession {
             None => self.shared.audit.write(record).await,
         }
         match asker {
-            Asker::Server(line) => self.tell_unanswered(line, answer).await,
+            Asker::Server(tenure) => self.tell_unanswered(tenure, answer).await,
             Asker::Driver(driver) => driver.fail(text).await,
             Asker::Gateway(approver) => approver.deny(text),
         }
     }
 
     /// Answers a request of the server that could not be read for certain.
-    pub(super) async fn refuse_unreadable(self: &Arc<Self>, line: &Arc<Line>, id: &str) {
+    pub(super) async fn refuse_unreadable(self: &Arc<Self>, tenure: &Arc<Tenure>, id: &str) {
         let refusal = message::error(Some(id), -32600, "the request is ambiguous", None);
-        self.tell_unanswered(line, refusal).await;
+        self.tell_unanswered(tenure, refusal).await;
     }
 
     /// Sends an answer of ours to who asked, if that is the server.
     pub(super) async fn tell_asker(self: &Arc<Self>, asker: &Asker, answer: Bytes) {
-        if let Asker::Server(line) = asker {
-            self.tell_unanswered(line, answer).await;
+        if let Asker::Server(tenure) = asker {
+            self.tell_unanswered(tenure, answer).await;
         }
     }
 
     /// Sends an answer of ours, beside what else is going on. Waits while many are on their way.
-    pub(super) async fn tell_unanswered(self: &Arc<Self>, line: &Arc<Line>, answer: Bytes) {
+    pub(super) async fn tell_unanswered(self: &Arc<Self>, tenure: &Arc<Tenure>, answer: Bytes) {
         let turn = Arc::clone(&self.replies).acquire_owned();
         let Some(Ok(turn)) = self.ended.run_until_cancelled(turn).await else {
             return;
         };
-        let (session, line) = (Arc::clone(self), Arc::clone(line));
+        let (session, tenure) = (Arc::clone(self), Arc::clone(tenure));
         self.shared.tasks.spawn(async move {
             // The loss of the session shows itself to whoever asks next.
-            let _gone = session.tell(&line, answer).await;
+            let _gone = session.tell(&tenure, answer).await;
             drop(turn);
         });
     }

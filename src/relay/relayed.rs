@@ -19,7 +19,7 @@ use bytes::Bytes;
 
 use super::exchange::{End, Exchange};
 use super::inbound::{self, Inbound, Reading};
-use super::lease::{Legacy, Line};
+use super::lease::{Legacy, Tenure};
 use super::now;
 use super::resume::TakenUp;
 use super::session::{Face, LiveSession};
@@ -57,12 +57,12 @@ impl Exchange {
         tokio::pin!(stop);
         let mut sendings = Sendings::default();
         loop {
-            let line = match session.send_on(self.leg, legacy) {
-                Ok(line) => line,
+            let tenure = match session.send_on(self.leg, legacy) {
+                Ok(tenure) => tenure,
                 Err(error) => return End::Failed(error),
             };
-            self.sent.store(line.generation, Ordering::Relaxed);
-            let (setback, error) = match self.try_on(&line, stop.as_mut()).await {
+            self.sent.store(tenure.generation, Ordering::Relaxed);
+            let (setback, error) = match self.try_on(&tenure, stop.as_mut()).await {
                 Way::Ended(end) => {
                     if let End::Response(_, response) = &end {
                         legacy.standing.lock().note(&self.request, response);
@@ -77,25 +77,25 @@ impl Exchange {
             if !sendings.again(setback, self.request.method(), asked) {
                 return End::Failed(match unknown {
                     true if sendings.met_renewal() => session.forget(Error::ForgottenAgain),
-                    true => session.lose(&line).err().unwrap_or(error),
+                    true => session.lose(&tenure).err().unwrap_or(error),
                     false => error,
                 });
             }
-            if unknown && let Err(error) = self.renew(&line, stop.as_mut()).await {
+            if unknown && let Err(error) = self.renew(&tenure, stop.as_mut()).await {
                 return End::Failed(error);
             }
         }
     }
 
-    /// Waits for another session than that of this line, which has not taken the request.
+    /// Waits for another session than that of this tenure, which has not taken the request.
     async fn renew(
         &self,
-        line: &Line,
+        tenure: &Tenure,
         mut stop: Pin<&mut impl Future<Output = Error>>,
     ) -> Result<(), Error> {
         let session = &self.session;
         session.take_back_call(self.leg);
-        let renewing = session.renew(line);
+        let renewing = session.renew(tenure);
         tokio::pin!(renewing);
         let renewed = tokio::select! {
             biased;
@@ -120,11 +120,11 @@ impl Exchange {
     /// Sends the request, and reads what comes.
     async fn try_on(
         &mut self,
-        line: &Arc<Line>,
+        tenure: &Arc<Tenure>,
         mut stop: Pin<&mut impl Future<Output = Error>>,
     ) -> Way {
         let session = Arc::clone(&self.session);
-        let post = self.post(line);
+        let post = self.post(tenure);
         tokio::pin!(post);
         let reply = loop {
             let keep_alive = session.shared.config.timeouts.keep_alive;
@@ -133,7 +133,7 @@ impl Exchange {
                 Some(response) = self.elsewhere.recv() => return ended(response),
                 error = &mut stop => {
                     if matches!(error, Error::Cancelled) {
-                        session.cancel_late(self.leg, line);
+                        session.cancel_late(self.leg, tenure);
                     }
                     return self.last_word(error, post).await;
                 }
@@ -145,7 +145,7 @@ impl Exchange {
         };
         let reply = match reply {
             Ok(reply) => reply,
-            Err(error) => return self.lost(line, &error),
+            Err(error) => return self.lost(tenure, &error),
         };
         if reply.what == Answered::SessionGone {
             // Said at once, also when another request has learned it before: this one was not carried out.
@@ -154,12 +154,12 @@ impl Exchange {
         session.is_headed(self.leg);
         if reply.what != Answered::Events {
             return tokio::select! {
-                way = self.read(line, reply) => way,
+                way = self.read(tenure, reply) => way,
                 error = &mut stop => Way::Ended(End::Failed(error)),
             };
         }
         if session.state().talk.is_cancelled(self.leg) {
-            session.cancel_late(self.leg, line);
+            session.cancel_late(self.leg, tenure);
         }
         self.sink.open(&session, self.leg);
         let mut reading = Box::new(Reading::new(reply));
@@ -171,7 +171,7 @@ impl Exchange {
             };
             match next {
                 Ok(Some(inbound)) => {
-                    if let Some(response) = self.take(line, inbound).await {
+                    if let Some(response) = self.take(tenure, inbound).await {
                         return ended(response);
                     }
                 }
@@ -181,7 +181,7 @@ impl Exchange {
                 }
                 broken => {
                     let again = tokio::select! {
-                        again = session.take_up(&line.wire, &reading) => again,
+                        again = session.take_up(&tenure.wire, &reading) => again,
                         Some(response) = self.elsewhere.recv() => return ended(response),
                         error = &mut stop => return Way::Ended(End::Failed(error)),
                     };
@@ -195,10 +195,10 @@ impl Exchange {
                     }
                     if matches!(again, TakenUp::Unknown) {
                         // Whether the request was carried out is not known: not even this says it was not.
-                        let _over = session.lose(line);
+                        let _over = session.lose(tenure);
                         return Way::Broken(Error::SessionLost);
                     }
-                    return self.broken(line, Error::Broken);
+                    return self.broken(tenure, Error::Broken);
                 }
             }
         }
@@ -220,20 +220,23 @@ impl Exchange {
         }))
     }
 
-    fn post(&self, line: &Arc<Line>) -> impl Future<Output = Result<Reply, ClientError>> + use<> {
-        let (session, line) = (Arc::clone(&self.session), Arc::clone(line));
+    fn post(
+        &self,
+        tenure: &Arc<Tenure>,
+    ) -> impl Future<Output = Result<Reply, ClientError>> + use<> {
+        let (session, tenure) = (Arc::clone(&self.session), Arc::clone(tenure));
         let body = self.request.with_id(&self.leg.to_string());
         async move {
-            match session.server().post(&line.wire, body.clone()).await {
+            match session.server().post(&tenure.wire, body.clone()).await {
                 // Surely nothing was sent, so sending it again can't do it twice.
-                Err(ClientError::Connect(_)) => session.server().post(&line.wire, body).await,
+                Err(ClientError::Connect(_)) => session.server().post(&tenure.wire, body).await,
                 other => other,
             }
         }
     }
 
     /// Reads an answer that is no stream.
-    async fn read(&self, line: &Arc<Line>, reply: Reply) -> Way {
+    async fn read(&self, tenure: &Arc<Tenure>, reply: Reply) -> Way {
         let status = reply.status;
         let head = reply.head();
         let useless = |error| {
@@ -246,8 +249,8 @@ impl Exchange {
         match reply.what {
             Answered::Accepted => useless(only_accepted()),
             Answered::Events | Answered::Json => match reply.whole().await {
-                Err(error) => self.lost(line, &error),
-                Ok(body) => match self.find_response(line, &body).await {
+                Err(error) => self.lost(tenure, &error),
+                Ok(body) => match self.find_response(tenure, &body).await {
                     Some(response) => ended(response),
                     None => useless(no_response()),
                 },
@@ -267,24 +270,24 @@ impl Exchange {
     }
 
     /// The response in a JSON body. What else is in it is dealt with too.
-    async fn find_response(&self, line: &Arc<Line>, body: &Bytes) -> Option<Message> {
+    async fn find_response(&self, tenure: &Arc<Tenure>, body: &Bytes) -> Option<Message> {
         let mut response = None;
         for inbound in inbound::read(body, self.session.server().troubles()) {
-            response = response.or(self.take(line, inbound).await);
+            response = response.or(self.take(tenure, inbound).await);
         }
         response.or_else(|| self.refusal(body))
     }
 
     /// Takes what the server sent, and returns it when it is the response to the request.
-    async fn take(&self, line: &Arc<Line>, inbound: Inbound) -> Option<Message> {
+    async fn take(&self, tenure: &Arc<Tenure>, inbound: Inbound) -> Option<Message> {
         match inbound {
             Inbound::Message(message) if self.answers_this(&message) => return Some(message),
             Inbound::Message(message) => {
                 self.session
-                    .take_from_server(line, Some(self.leg), &message)
+                    .take_from_server(tenure, Some(self.leg), &message)
                     .await;
             }
-            Inbound::Unreadable(id) => self.session.refuse_unreadable(line, &id).await,
+            Inbound::Unreadable(id) => self.session.refuse_unreadable(tenure, &id).await,
         }
         None
     }
@@ -297,17 +300,17 @@ impl Exchange {
     }
 
     /// No answer came, or none whole.
-    fn lost(&self, line: &Line, error: &ClientError) -> Way {
+    fn lost(&self, tenure: &Tenure, error: &ClientError) -> Way {
         self.tell(&Trouble::Lost(error));
         match error {
-            ClientError::Broken(_) => self.broken(line, error.into()),
+            ClientError::Broken(_) => self.broken(tenure, error.into()),
             _ => Way::Ended(End::Failed(error.into())),
         }
     }
 
     /// The answer broke off. Where the session is known to be lost, that is said instead.
-    fn broken(&self, line: &Line, error: Error) -> Way {
-        let lost = line.wire.is_link() || self.session.generation() != line.generation;
+    fn broken(&self, tenure: &Tenure, error: Error) -> Way {
+        let lost = tenure.wire.is_link() || self.session.generation() != tenure.generation;
         Way::Broken(if lost { Error::SessionLost } else { error })
     }
 
@@ -335,7 +338,7 @@ fn ended(response: Message) -> Way {
 
 impl LiveSession {
     /// A call goes on the session that is used now, unless it is over.
-    fn send_on(&self, leg: LegId, legacy: &Legacy) -> Result<Arc<Line>, Error> {
+    fn send_on(&self, leg: LegId, legacy: &Legacy) -> Result<Arc<Tenure>, Error> {
         let state = &mut *self.state();
         if state.talk.is_closed() {
             return Err(Error::SessionEnded);
@@ -343,19 +346,19 @@ impl LiveSession {
         if state.talk.is_cancelled(leg) {
             return Err(Error::Cancelled);
         }
-        let line = legacy.line();
+        let tenure = legacy.tenure();
         if let Some(call) = state.calls.get_mut(&leg) {
-            call.line = Some(Arc::clone(&line));
+            call.tenure = Some(Arc::clone(&tenure));
             call.headed = false;
         }
         state.talk.sent(now(), leg);
-        Ok(line)
+        Ok(tenure)
     }
 
     /// No server knows of a call any more.
     fn take_back_call(&self, leg: LegId) {
         if let Some(call) = self.state().calls.get_mut(&leg) {
-            call.line = None;
+            call.tenure = None;
         }
     }
 
@@ -369,12 +372,12 @@ impl LiveSession {
     }
 
     /// Cancels a call at the server once more, which may have heard of the cancel before the call.
-    fn cancel_late(self: &Arc<Self>, leg: LegId, line: &Arc<Line>) {
+    fn cancel_late(self: &Arc<Self>, leg: LegId, tenure: &Arc<Tenure>) {
         let params = format!(r#"{{"requestId":{leg},"reason":"the client has cancelled it"}}"#);
         let notice = message::notification("notifications/cancelled", &params);
-        let (session, line) = (Arc::clone(self), Arc::clone(line));
+        let (session, tenure) = (Arc::clone(self), Arc::clone(tenure));
         self.shared.tasks.spawn(async move {
-            let _gone = session.tell(&line, notice).await;
+            let _gone = session.tell(&tenure, notice).await;
         });
     }
 

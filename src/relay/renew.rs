@@ -17,7 +17,7 @@ use std::time::Duration;
 use super::deliver::Item;
 use super::greet::{Greeting, greet};
 use super::inbound::{Inbound, Reading};
-use super::lease::{Lease, Legacy, Line};
+use super::lease::{Lease, Legacy, Tenure};
 use super::now;
 use super::pending::{Asker, Pending};
 use super::session::LiveSession;
@@ -57,41 +57,41 @@ type Taken = (QuestionId, Question, Pending, bool, Option<Arc<Halt>>);
 
 impl LiveSession {
     /// The session at the server that is used now; none at a modern server.
-    pub(super) fn line(&self) -> Option<Arc<Line>> {
+    pub(super) fn tenure(&self) -> Option<Arc<Tenure>> {
         match self.lease() {
-            Lease::Legacy(legacy) => Some(legacy.line()),
+            Lease::Legacy(legacy) => Some(legacy.tenure()),
             Lease::Modern(_) => None,
         }
     }
 
     /// Which that is.
     pub(super) fn generation(&self) -> Generation {
-        self.line().map_or(0, |line| line.generation)
+        self.tenure().map_or(0, |tenure| tenure.generation)
     }
 
-    /// The server does not know the session of this line, and nobody waits for another one.
+    /// The server does not know the session of this tenure, and nobody waits for another one.
     ///
     /// # Errors
     /// [`Error::Forgotten`] when there will be none.
-    pub(super) fn lose(self: &Arc<Self>, line: &Line) -> Result<(), Error> {
+    pub(super) fn lose(self: &Arc<Self>, tenure: &Tenure) -> Result<(), Error> {
         let Lease::Legacy(legacy) = self.lease() else {
             return Ok(());
         };
-        if !legacy.renewable && legacy.line().generation == line.generation {
+        if !legacy.renewable && legacy.tenure().generation == tenure.generation {
             return Err(self.forget(Error::Forgotten));
         }
-        let (session, lost) = (Arc::clone(self), line.generation);
+        let (session, lost) = (Arc::clone(self), tenure.generation);
         let renewing = async move { session.renew_in_turn(lost).await.ok() };
         self.shared.tasks.spawn(renewing);
         Ok(())
     }
 
-    /// Waits for another session than that of this line, which the server does not know.
+    /// Waits for another session than that of this tenure, which the server does not know.
     ///
     /// # Errors
     /// [`Error::Forgotten`] when there will be none: the client has to begin anew. Others, when the server can't
     /// be had at the moment.
-    pub(super) async fn renew(self: &Arc<Self>, lost: &Line) -> Result<(), Error> {
+    pub(super) async fn renew(self: &Arc<Self>, lost: &Tenure) -> Result<(), Error> {
         // Carried through: who waits for it may go, the server has been asked.
         let (session, lost) = (Arc::clone(self), lost.generation);
         let renewing = async move { session.renew_in_turn(lost).await };
@@ -120,7 +120,7 @@ impl LiveSession {
         if self.shared.ending.is_cancelled() {
             return Err(Error::ShuttingDown);
         }
-        if legacy.line().generation != lost {
+        if legacy.tenure().generation != lost {
             return Ok(());
         }
         if !legacy.renewable {
@@ -179,13 +179,13 @@ impl LiveSession {
     ) -> Result<(), Failed> {
         let welcome = greeting.result().unwrap_or("{}");
         let standing = legacy.standing.lock().clone();
-        if !renewal::holds(legacy.line().welcome.result(), welcome) || !standing.is_whole() {
+        if !renewal::holds(legacy.tenure().welcome.result(), welcome) || !standing.is_whole() {
             return Err(Failed::Over(Error::Forgotten));
         }
         if self.is_ready() {
             self.say_ready(wire).await?;
         }
-        let line = Arc::new(Line {
+        let tenure = Arc::new(Tenure {
             generation: lost + 1,
             wire: wire.clone(),
             welcome: Welcome::new(welcome),
@@ -197,16 +197,16 @@ impl LiveSession {
             }
             // They were known to the old session alone.
             state.tasks.clear();
-            legacy.go_on_with(Arc::clone(&line));
+            legacy.go_on_with(Arc::clone(&tenure));
         }
         let record = self.about(Record::session_renewed).outcome(Outcome::Ok);
         self.shared.audit.write(record).await;
         let telling = Arc::clone(self).tell_missed(
-            Arc::clone(&line),
+            Arc::clone(&tenure),
             greeting.early,
-            standing.changes(line.welcome.result()),
+            standing.changes(tenure.welcome.result()),
         );
-        let replaying = self.replay(&line, standing.requests());
+        let replaying = self.replay(&tenure, standing.requests());
         match tokio::time::timeout(PATIENCE, replaying).await {
             Ok(Ok(())) => {}
             Ok(Err(Again)) => return Err(Failed::Over(Error::ForgottenAgain)),
@@ -231,9 +231,13 @@ impl LiveSession {
     }
 
     /// Tells the new session what the old one had been told.
-    async fn replay(self: &Arc<Self>, line: &Arc<Line>, requests: Vec<Told>) -> Result<(), Again> {
+    async fn replay(
+        self: &Arc<Self>,
+        tenure: &Arc<Tenure>,
+        requests: Vec<Told>,
+    ) -> Result<(), Again> {
         for (number, told) in requests.into_iter().enumerate() {
-            let id = format!(r#""cf-renew-{}-{number}""#, line.generation);
+            let id = format!(r#""cf-renew-{}-{number}""#, tenure.generation);
             let Told {
                 method,
                 params,
@@ -241,7 +245,7 @@ impl LiveSession {
             } = told;
             let request =
                 format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
-            let reply = match self.server().post(&line.wire, request.into()).await {
+            let reply = match self.server().post(&tenure.wire, request.into()).await {
                 Ok(reply) if reply.what == Answered::SessionGone => return Err(Again),
                 Ok(reply) => reply,
                 Err(error) => {
@@ -249,7 +253,7 @@ impl LiveSession {
                     continue;
                 }
             };
-            let answer = self.answer_in(line, reply, &id).await;
+            let answer = self.answer_in(tenure, reply, &id).await;
             if answer.is_none_or(|answer| answer.kind() != Kind::Result)
                 && let Some(uri) = uri
             {
@@ -262,7 +266,7 @@ impl LiveSession {
     /// The response with this id in an answer; what else is in it is dealt with.
     async fn answer_in(
         self: &Arc<Self>,
-        line: &Arc<Line>,
+        tenure: &Arc<Tenure>,
         reply: Reply,
         id: &str,
     ) -> Option<Message> {
@@ -273,8 +277,8 @@ impl LiveSession {
         while let Ok(Some(inbound)) = reading.next().await {
             match inbound {
                 Inbound::Message(it) if it.is_response() && it.id() == Some(id) => return Some(it),
-                Inbound::Message(it) => self.take_from_server(line, None, &it).await,
-                Inbound::Unreadable(id) => self.refuse_unreadable(line, &id).await,
+                Inbound::Message(it) => self.take_from_server(tenure, None, &it).await,
+                Inbound::Unreadable(id) => self.refuse_unreadable(tenure, &id).await,
             }
         }
         None
@@ -292,14 +296,14 @@ impl LiveSession {
     /// Brings the client what the server said first, and that what it could not hear of may have changed.
     async fn tell_missed(
         self: Arc<Self>,
-        line: Arc<Line>,
+        tenure: Arc<Tenure>,
         early: Vec<Inbound>,
         changes: Vec<bytes::Bytes>,
     ) {
         for inbound in early {
             match inbound {
-                Inbound::Message(it) => self.take_from_server(&line, None, &it).await,
-                Inbound::Unreadable(id) => self.refuse_unreadable(&line, &id).await,
+                Inbound::Message(it) => self.take_from_server(&tenure, None, &it).await,
+                Inbound::Unreadable(id) => self.refuse_unreadable(&tenure, &id).await,
             }
         }
         for change in changes {
@@ -315,7 +319,7 @@ impl LiveSession {
         let taken: Vec<_> = {
             let state = &mut *self.state();
             let old = |pending: &Pending| match &pending.asked.asker {
-                Asker::Server(line) => line.generation <= lost,
+                Asker::Server(tenure) => tenure.generation <= lost,
                 _ => false,
             };
             let ids = state.pending.iter().filter(|(_, pending)| old(pending));

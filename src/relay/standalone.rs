@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::inbound::{Inbound, Reading};
-use super::lease::{Lease, Legacy, Line};
+use super::lease::{Lease, Legacy, Tenure};
 use super::session::LiveSession;
 use crate::protocol::server_legacy::Answered;
 
@@ -30,29 +30,29 @@ pub(super) async fn run(session: Arc<LiveSession>) {
 }
 
 async fn listen(session: &Arc<LiveSession>, legacy: &Legacy) {
-    let mut line = legacy.line();
+    let mut tenure = legacy.tenure();
     loop {
-        let next = legacy.renewed(line.generation);
-        line = tokio::select! {
+        let next = legacy.renewed(tenure.generation);
+        tenure = tokio::select! {
             next = next => next,
-            () = listen_on(session, &line) => legacy.renewed(line.generation).await,
+            () = listen_on(session, &tenure) => legacy.renewed(tenure.generation).await,
         };
     }
 }
 
 /// Reads the stream of one session, until the server has none.
-async fn listen_on(session: &Arc<LiveSession>, line: &Arc<Line>) {
+async fn listen_on(session: &Arc<LiveSession>, tenure: &Arc<Tenure>) {
     let mut pause = SHORTEST;
     let mut last: Option<Bytes> = None;
     let mut opened = false;
     loop {
         let mut asked = None;
-        match session.server().listen(&line.wire, last.as_ref()).await {
+        match session.server().listen(&tenure.wire, last.as_ref()).await {
             Ok(reply) => match reply.what {
                 Answered::Events => {
                     opened = true;
                     let mut reading = Reading::new(reply);
-                    if read_all(session, line, &mut reading).await {
+                    if read_all(session, tenure, &mut reading).await {
                         pause = SHORTEST;
                     }
                     last = reading.last.or(last);
@@ -61,7 +61,7 @@ async fn listen_on(session: &Arc<LiveSession>, line: &Arc<Line>) {
                 // Only who had a stream can say that the session is gone by refusing one: many
                 // servers have no such route at all.
                 // It is tried for again here, since nobody else may come to ask for it.
-                Answered::SessionGone if opened => match session.renew(line).await {
+                Answered::SessionGone if opened => match session.renew(tenure).await {
                     Ok(()) => return,
                     Err(error) => {
                         tracing::debug!(session = session.tag(), %error, "no new session");
@@ -80,17 +80,17 @@ async fn listen_on(session: &Arc<LiveSession>, line: &Arc<Line>) {
 }
 
 /// Reads a stream to its end; whether anything was in it.
-async fn read_all(session: &Arc<LiveSession>, line: &Arc<Line>, reading: &mut Reading) -> bool {
+async fn read_all(session: &Arc<LiveSession>, tenure: &Arc<Tenure>, reading: &mut Reading) -> bool {
     let mut any = false;
     while let Ok(Some(inbound)) = reading.next().await {
         any = true;
         match inbound {
             Inbound::Message(message) => {
                 let guess = || session.cause_on_link(&message);
-                let cause = line.wire.is_link().then(guess).flatten();
-                session.take_from_server(line, cause, &message).await;
+                let cause = tenure.wire.is_link().then(guess).flatten();
+                session.take_from_server(tenure, cause, &message).await;
             }
-            Inbound::Unreadable(id) => session.refuse_unreadable(line, &id).await,
+            Inbound::Unreadable(id) => session.refuse_unreadable(tenure, &id).await,
         }
     }
     any

@@ -59,12 +59,12 @@ async fn stop(session: Arc<LiveSession>, leg: LegId, halt: Arc<Halt>, linger: Du
                 Late::Word(limit) => (Trouble::Silent(limit), Error::Silent(limit)),
             };
             session.server().troubles().tell(&trouble);
-            let line = session.state().calls.get(&leg).and_then(|call| call.line.clone());
-            if let Some(line) = line {
+            let tenure = session.state().calls.get(&leg).and_then(|call| call.tenure.clone());
+            if let Some(tenure) = tenure {
                 let params = format!(r#"{{"requestId":{leg},"reason":"no answer in time"}}"#);
                 let notice = message::notification("notifications/cancelled", &params);
                 let telling = Arc::clone(&session);
-                session.shared.tasks.spawn(async move { telling.tell(&line, notice).await.ok() });
+                session.shared.tasks.spawn(async move { telling.tell(&tenure, notice).await.ok() });
             }
             error
         }

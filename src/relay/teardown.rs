@@ -77,8 +77,8 @@ impl LiveSession {
                 let generation = session.generation();
                 let calls = &state.calls;
                 let known = |leg: &LegId| {
-                    let line = calls.get(leg).and_then(|call| call.line.as_ref());
-                    line.is_some_and(|line| line.generation == generation)
+                    let tenure = calls.get(leg).and_then(|call| call.tenure.as_ref());
+                    tenure.is_some_and(|tenure| tenure.generation == generation)
                 };
                 remains.calls.retain(|(leg, _)| known(leg));
                 (remains, pending, tasks)
@@ -134,10 +134,10 @@ impl LiveSession {
         why: Ending,
     ) {
         // At a modern server nothing is left but streams, which end with the tasks that read them.
-        let Some(line) = self.line() else {
+        let Some(tenure) = self.tenure() else {
             return;
         };
-        let wire = &line.wire;
+        let wire = &tenure.wire;
         let Some(partings) = self.shared.partings.get(self.server().name()) else {
             return;
         };
@@ -169,7 +169,7 @@ impl LiveSession {
         let asked = remains.questions.iter().filter(|(id, _)| {
             let held = pending.get(id);
             held.is_none_or(|it| match &it.asked.asker {
-                Asker::Server(asked) => asked.generation == line.generation,
+                Asker::Server(asked) => asked.generation == tenure.generation,
                 Asker::Driver(_) => true,
                 Asker::Gateway(_) => false,
             })

@@ -84,7 +84,7 @@ impl Pooled {
 
     /// What the server said of itself when it opened the session that is used now.
     pub(super) fn said<T>(&self, read: impl FnOnce(&Welcome) -> T) -> Option<T> {
-        self.session.line().map(|line| read(&line.welcome))
+        self.session.tenure().map(|tenure| read(&tenure.welcome))
     }
 
     /// Sees to it that the server logs as much as a request wants.
