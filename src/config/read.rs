@@ -322,6 +322,7 @@ fn foreign(path: &str, key: &str) -> Option<&'static str> {
             "stdio servers can't be run yet; run it where it offers Streamable HTTP, and write its \
              address as `url`",
         ),
+        (_, "legacy_sse") => Some("write it at the top of the file: it counts for all servers"),
         _ => None,
     }
 }
