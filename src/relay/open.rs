@@ -16,6 +16,7 @@ use super::caller::{Caller, is_headless};
 use super::greet::greet;
 use super::inbound::Inbound;
 use super::lease::{Lease, Modern};
+use super::line::Line;
 use super::session::{Face, LiveSession, Opened, SessionId};
 use super::subscriptions::{self, Offers, Wish};
 use super::teardown::Ending;
@@ -59,7 +60,7 @@ impl Relay {
         let shared = &self.0;
         let headless = headless || is_headless(&shared.config, principal);
         let Established { session, response } = shared
-            .establish(server, principal, request, Face::Legacy, headless)
+            .establish(server, principal, request, Face::Legacy, headless, None)
             .await?;
         let answer = if accept.json {
             Answer::Json(200, response)
@@ -71,7 +72,7 @@ impl Relay {
 }
 
 impl Shared {
-    /// Opens a session at a server, with this `initialize`.
+    /// Opens a session at a server, with this `initialize`: one of its own, or that of a line.
     pub(super) async fn establish(
         self: &Arc<Self>,
         server: &ServerName,
@@ -79,6 +80,7 @@ impl Shared {
         request: &Message,
         face: Face,
         headless: bool,
+        line: Option<&Arc<Line>>,
     ) -> Result<Established, Error> {
         if self.ending.is_cancelled() {
             return Err(Error::ShuttingDown);
@@ -96,18 +98,15 @@ impl Shared {
         let declared = caller.declared(can, &policy);
         let request = &seen(request, declared)?;
         let began = now();
-        let id = SessionId::random()?;
-        let principal = if principal.is_anonymous() {
-            Principal::anonymous_session(&SessionId::tag(id.as_bytes()))
-        } else {
-            principal.clone()
-        };
+        let id = line.map_or_else(SessionId::random, |line| Ok(line.id().clone()))?;
+        let principal = principal.in_session(&SessionId::tag(id.as_bytes()));
         let _admission = match face {
             Face::Legacy => Some(self.limiter.admit(server, &principal)?),
             // The request that needs the session was admitted itself.
             Face::Modern => None,
         };
-        let slot = self.limiter.session(&principal)?;
+        let slot = line.is_none().then(|| self.limiter.session(&principal));
+        let slot = slot.transpose()?;
         let audit = self.audit.reserve().await.map_err(|_| Error::AuditFull)?;
         let record = |kind: fn(SystemTime) -> Record| {
             kind(today())
@@ -150,6 +149,7 @@ impl Shared {
             policy,
             talk: Session::new(can),
             face,
+            line: line.cloned(),
             slot,
         };
         let session = LiveSession::new(opened, Arc::clone(self));

@@ -65,6 +65,7 @@ mod secrets;
 mod session_ends;
 mod sessions;
 mod shutdown;
+mod sse_face;
 mod startup;
 mod tidy;
 mod tokens;
