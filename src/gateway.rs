@@ -16,6 +16,7 @@ use crate::http::{Front, listener};
 use crate::relay::Relay;
 use crate::telemetry::audit::{Audit, AuditError, Record};
 use crate::upstream::client::HttpClient;
+use crate::upstream::warden::Warden;
 
 /// A gateway that serves.
 #[derive(Debug)]
@@ -62,6 +63,17 @@ impl Gateway {
     /// # Errors
     /// When the address is taken, or the audit log or the certificate store can't be used.
     pub async fn start(config: Config) -> Result<Self, StartError> {
+        Self::start_watched(config, None).await
+    }
+
+    /// The same, and the processes of servers are left to `warden` if this one is killed.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub async fn start_watched(
+        config: Config,
+        warden: Option<&Warden>,
+    ) -> Result<Self, StartError> {
         let failed = |source: io::Error| match (config.listen, source.kind()) {
             (address, io::ErrorKind::AddrInUse) => StartError::InUse(address),
             (address, _) => StartError::Listen { address, source },
@@ -80,7 +92,7 @@ impl Gateway {
         let closed = CancellationToken::new();
         let auth = Authenticator::new(&config, HttpClient::new(config.timeouts.connect)?);
         auth.start(&tasks, &ending);
-        let relay = Relay::new(Arc::clone(&config), audit.clone())?;
+        let relay = Relay::new(Arc::clone(&config), audit.clone(), warden)?;
         relay.start_sweeping();
         let connections = config.limits.connections;
         let grace = config.timeouts.shutdown;

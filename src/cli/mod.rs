@@ -24,6 +24,7 @@ use clap::{Parser, Subcommand};
 
 use crate::telemetry::Causes;
 use crate::telemetry::audit::chain::Hash;
+use crate::upstream::warden;
 
 /// The bidirectional gateway for the Model Context Protocol: calls go up to the servers, and the
 /// questions that servers ask come back to the one client that caused them.
@@ -63,6 +64,9 @@ enum Command {
     Audit(AuditCommand),
     /// Ask a running gateway whether it is alive (for container health checks).
     Health(health::Options),
+    /// Kill the processes that a gateway leaves behind; started by the gateway itself.
+    #[command(name = warden::COMMAND, hide = true)]
+    Warden,
 }
 
 const SERVE_HELP: &str = "\
@@ -109,6 +113,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             audit::verify(&files, newest.as_ref())
         }
         Command::Health(options) => health::run(&options),
+        Command::Warden => {
+            warden::keep(std::io::stdin().lock());
+            ExitCode::SUCCESS
+        }
     }
 }
 

@@ -8,8 +8,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::{Causes, problem};
 use crate::Gateway;
 use crate::auth::is_key_set;
-use crate::config::{Access, Config};
+use crate::config::{Access, At, Config};
 use crate::telemetry::{LogFormat, init_logs};
+use crate::upstream::warden::Warden;
 
 /// The signal that says that a file has reached the size limit of the process.
 const SIGXFSZ: i32 = 25;
@@ -54,7 +55,11 @@ async fn serve(config: Config) -> ExitCode {
     // A file that may not grow is a full disk, which the audit log knows how to deal with; left
     // alone, the signal would end the process.
     let _file_size = signal(SignalKind::from_raw(SIGXFSZ));
-    let gateway = match Gateway::start(config).await {
+    let warden = match warden(&config) {
+        Ok(warden) => warden,
+        Err(error) => return problem(format_args!("the warden can't be started: {error}")),
+    };
+    let gateway = match Gateway::start_watched(config, warden.as_ref()).await {
         Ok(gateway) => gateway,
         Err(error) => return problem(Causes(&error)),
     };
@@ -68,4 +73,13 @@ async fn serve(config: Config) -> ExitCode {
         _ = terminate.recv() => problem("ended at once by a second signal"),
         _ = interrupt.recv() => problem("ended at once by a second signal"),
     }
+}
+
+/// Who sees to it that no process of a server outlives the gateway, where a server has processes.
+fn warden(config: &Config) -> std::io::Result<Option<Warden>> {
+    let mut servers = config.servers.values();
+    if !servers.any(|server| matches!(server.at, At::Stdio(_))) {
+        return Ok(None);
+    }
+    Warden::start(&std::env::current_exe()?).map(Some)
 }

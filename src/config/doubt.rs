@@ -1,6 +1,8 @@
 //! What a configuration may say, and probably doesn't mean.
 
-use super::Config;
+use url::Url;
+
+use super::{At, Config};
 
 impl Config {
     /// What looks like a mistake and isn't surely one: to be told, and served all the same.
@@ -16,11 +18,16 @@ impl Config {
             ));
         }
         for server in self.servers.values() {
-            if server.url.path().trim_end_matches('/').ends_with("/sse") {
+            let At::Http(urls) = &server.at else {
+                continue;
+            };
+            let old = |url: &Url| url.path().trim_end_matches('/').ends_with("/sse");
+            if urls.iter().any(old) {
                 let name = &server.name;
                 warnings.push(format!(
-                    "servers.{name}.url ends in /sse: the old HTTP+SSE transport can't be used yet; \
-                     the Streamable HTTP endpoint of the same server is often /mcp"
+                    "servers.{name}.url ends in /sse: if that is the old HTTP+SSE transport, write \
+                     `transport: sse` beside it; the Streamable HTTP endpoint of the same server is \
+                     often /mcp"
                 ));
             }
         }

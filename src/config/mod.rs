@@ -16,7 +16,9 @@ mod doubt;
 mod file;
 mod interpolate;
 mod named;
+mod place;
 mod problem;
+mod program;
 mod quantity;
 pub mod questions;
 mod read;
@@ -39,7 +41,9 @@ use http::HeaderMap;
 use url::Url;
 
 pub use self::named::KeySetTest;
+pub use self::place::{At, Stdio};
 pub use self::problem::{Position, Problem, Problems};
+pub use self::program::Program;
 pub use self::questions::Questions;
 
 /// Looks up a variable of the environment: what a `${NAME}` in the file stands for.
@@ -87,8 +91,8 @@ pub struct ServerName(pub(crate) Arc<str>);
 pub struct Server {
     /// Its name in the path and in the audit log.
     pub name: ServerName,
-    /// Its Streamable HTTP endpoint.
-    pub url: Url,
+    /// How it is reached.
+    pub at: At,
     /// Headers sent to it with every request; values are marked sensitive and never shown.
     pub headers: HeaderMap,
     /// What all callers together may ask of it.
@@ -106,11 +110,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server of which nothing is said but where it is.
+    /// A server over Streamable HTTP, of which nothing is said but where it is.
     pub fn at(name: ServerName, url: Url) -> Self {
         Self {
             name,
-            url,
+            at: At::Http(vec![url]),
             headers: HeaderMap::new(),
             limits: RateLimits::default(),
             era: ServerEra::default(),
@@ -347,7 +351,7 @@ impl Config {
     /// let text = "servers: { booking: { url: 'http://${BOOKING}/mcp' } }";
     /// let environment = |name: &str| (name == "BOOKING").then(|| "127.0.0.1:3001".to_owned());
     /// let config = Config::parse("gateway.yaml", text, &environment).unwrap();
-    /// assert_eq!(config.servers["booking"].url.as_str(), "http://127.0.0.1:3001/mcp");
+    /// assert_eq!(config.servers["booking"].at.shown(), "http://127.0.0.1:3001");
     ///
     /// let problems = Config::parse("gateway.yaml", text, &|_| None).unwrap_err();
     /// assert!(problems.to_string().starts_with("gateway.yaml:1:36: `${BOOKING}`"));
@@ -499,7 +503,7 @@ impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server")
             .field("name", &self.name)
-            .field("origin", &self.url.origin().ascii_serialization())
+            .field("at", &self.at.shown())
             .field("headers", &self.headers.keys().collect::<Vec<_>>())
             .field("era", &self.era)
             .field("session_scope", &self.session_scope)

@@ -188,6 +188,15 @@ impl Reader {
         self.parsed(path, node, Show::Never, parse)
     }
 
+    /// A list of values that problems never quote; those that are wrong are left out.
+    pub(super) fn secrets<T>(&mut self, path: &str, node: &Node, parse: impl Parse<T>) -> Vec<T> {
+        let nodes = self.list(path, node);
+        nodes
+            .into_iter()
+            .filter_map(|(path, node)| self.secret(&path, node, &parse))
+            .collect()
+    }
+
     /// A path, taken from the folder in which the gateway is started.
     pub(super) fn file(&mut self, key: &str, node: &Node, role: Role) -> Option<PathBuf> {
         let path = self.value(key, node, |text: &str| {
@@ -279,6 +288,14 @@ impl<'a> Table<'a> {
         self.entries.get(key).map_or(self.at, |(at, _)| *at)
     }
 
+    /// Sees to it that a key is not there, and says why it must not be.
+    pub(super) fn without(&self, reader: &mut Reader, key: &str, why: &str) {
+        if self.get(key).is_some() {
+            let what = format!("{}: {why}", self.path(key));
+            reader.problem(self.key(key), what, "remove it");
+        }
+    }
+
     /// The value of a key, or a default when the file leaves it out.
     pub(super) fn value_or<T>(
         &self,
@@ -318,11 +335,17 @@ impl<'a> Table<'a> {
 fn foreign(path: &str, key: &str) -> Option<&'static str> {
     match (path, key) {
         ("", "mcpServers" | "mcp_servers") => Some("write `servers`"),
-        (_, "command") if path.starts_with("servers.") => Some(
-            "stdio servers can't be run yet; run it where it offers Streamable HTTP, and write its \
-             address as `url`",
+        // There `command` is a text, and this is beside it.
+        (_, "args") if path.starts_with("servers.") => {
+            Some("write the program and its arguments as `command: [npx, -y, …]`")
+        }
+        (_, "type") if path.starts_with("servers.") => {
+            Some("remove it; only the old HTTP+SSE has to be named, as `transport: sse`")
+        }
+        (_, "legacy_sse") if path.starts_with("servers.") => Some(
+            "it is about clients, and belongs to the top of the file; a server that speaks the old \
+             HTTP+SSE has `transport: sse`",
         ),
-        (_, "legacy_sse") => Some("write it at the top of the file: it counts for all servers"),
         _ => None,
     }
 }

@@ -10,12 +10,18 @@ use super::problem::Position;
 use super::quantity::{self, or_off};
 use super::read::{Fault, Reader, Table, join};
 use super::yaml::Node;
-use super::{Profile, RateLimits, Server, ServerEra, ServerName, SessionScope, address, questions};
+use super::{Profile, RateLimits, Server, ServerEra, ServerName, SessionScope, place, questions};
 
 /// The keys of a server.
 pub(super) const KEYS: &[&str] = &[
     "url",
+    "transport",
     "headers",
+    "command",
+    "env",
+    "cwd",
+    "shared",
+    "processes",
     "limits",
     "era",
     "session_scope",
@@ -29,7 +35,7 @@ pub(super) const RATES: &[&str] = &["requests", "burst", "concurrent"];
 
 const NAME: &str = "write 1 to 64 of `A-Z a-z 0-9 - _ .`, starting with a letter or digit";
 
-/// `servers: { <name>: { url, headers, limits, era, session_scope, profile, questions, approve } }`.
+/// `servers: { <name>: { url or command, headers, limits, era, session_scope, profile, questions, approve } }`.
 pub(super) fn servers(reader: &mut Reader, top: &Table<'_>) -> BTreeMap<ServerName, Arc<Server>> {
     let mut servers = BTreeMap::new();
     let Some(node) = top.required(
@@ -87,9 +93,7 @@ fn server(
     name: Option<ServerName>,
 ) -> Option<Server> {
     let table = reader.table(path, node, KEYS)?;
-    let url = table
-        .required(reader, "url", "http://127.0.0.1:3001/mcp")
-        .and_then(|node| reader.secret(&table.path("url"), node, address::server));
+    let at = place::read(reader, &table);
     let headers = table
         .get("headers")
         .map(|node| headers(reader, &table.path("headers"), node));
@@ -108,7 +112,7 @@ fn server(
         .map(|node| questions::approve(reader, &table.path("approve"), node));
     Some(Server {
         name: name?,
-        url: url?,
+        at: at?,
         headers: headers.unwrap_or_default(),
         limits: limits.unwrap_or_default(),
         era,

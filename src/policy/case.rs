@@ -23,6 +23,13 @@ impl Case {
         self.shown.as_deref()
     }
 
+    /// A question of which one step had the only word.
+    pub fn decided_by(by: By, said: Said) -> Self {
+        let mut case = Self::default();
+        case.note(by, said);
+        case
+    }
+
     /// Who had the last word, once somebody had.
     pub fn decided(&self) -> Option<&By> {
         let word = |step: &&Step| {

@@ -37,7 +37,6 @@ pub mod verdict;
 mod tests;
 
 use std::borrow::Cow;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,7 +45,7 @@ use tokio_util::task::TaskTracker;
 use self::answer::{Fault, Mode as AnswerMode};
 pub use self::case::Case;
 use self::form::Form;
-use self::hook::{Command, Endpoint, Event, Hook, Opinion, Target};
+use self::hook::{Endpoint, Event, Hook, Opinion, Target};
 pub use self::question::{Kind, Person, Question};
 use self::urls::HostPattern;
 pub use self::verdict::{By, Refusal, Said, Step, Verdict};
@@ -56,6 +55,7 @@ use crate::config::questions::{
 use crate::protocol::elicitation::Action;
 use crate::telemetry::Causes;
 use crate::upstream::client::HttpClient;
+use crate::upstream::command::Command;
 
 /// What happens to the questions of one server.
 #[derive(Debug)]
@@ -84,14 +84,7 @@ impl Policy {
     pub fn new(server: &str, config: &Questions, client: &HttpClient, tasks: &TaskTracker) -> Self {
         let hook = |hook: &config::Hook| {
             let target = match &hook.at {
-                HookAt::Command { argv, env, cwd } => {
-                    let (program, arguments) =
-                        argv.split_first().map_or(("", &[][..]), |(p, a)| (p, a));
-                    let folder = cwd.as_deref().unwrap_or_else(|| Path::new("."));
-                    let command = Command::new(program, arguments.to_vec(), folder);
-                    let with = |it: Command, (name, value): &(String, String)| it.env(name, value);
-                    Target::Command(Arc::new(env.iter().fold(command, with)))
-                }
+                HookAt::Command(program) => Target::Command(Arc::new(Command::configured(program))),
                 HookAt::Url { url, headers } => {
                     let endpoint = Endpoint::new(client.clone(), url.clone(), headers.clone());
                     Target::Url(Box::new(endpoint))

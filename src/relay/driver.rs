@@ -208,7 +208,9 @@ impl Driver<'_> {
         let none = Marks::default();
         let marks = self.tool.as_ref().and_then(|tool| tool.marks.as_ref());
         let headers = server_modern::headers(&Message::parse(&body)?, marks.unwrap_or(&none));
-        let head = self.alive(rpc::send(server, &headers, body, &id)).await?;
+        let head = self
+            .alive(rpc::send(server, &self.modern.whose, &headers, body, &id))
+            .await?;
         let response = match head {
             Head::Response(_, response) => response,
             Head::Stream(mut stream) => loop {

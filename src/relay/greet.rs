@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::HeaderValue;
 
 use super::inbound::{Inbound, Reading};
 use super::now;
@@ -16,7 +15,7 @@ use crate::protocol::version::Version;
 use crate::upstream::client::ClientError;
 use crate::upstream::fault::no_message;
 use crate::upstream::reply::Reply;
-use crate::upstream::server::{Upstream, Wire};
+use crate::upstream::server::{Connected, Upstream, Wire};
 use crate::upstream::trouble::Trouble;
 
 /// How long a server may take to open a session, if a call may take longer: meanwhile it holds a
@@ -35,8 +34,8 @@ pub(super) struct Greeting {
     response: Message,
     /// The version that it chose; none when it refused.
     pub(super) version: Option<Version>,
-    /// The session that it opened, if it keeps sessions.
-    pub(super) session: Option<HeaderValue>,
+    /// The session that it opened.
+    pub(super) wire: Wire,
     /// What it sent before its answer.
     pub(super) early: Vec<Inbound>,
 }
@@ -75,38 +74,57 @@ pub(super) async fn greet(
         server.troubles().tell(&Trouble::Slow(patience));
         Error::Slow(patience)
     };
-    let reply = tokio::time::timeout(patience, post(server, request.with_id(ID)));
-    let reply = reply.await.unwrap_or_else(|_| Err(slow()))?;
-    let wire = Wire {
-        session: reply.session(),
-        version: None,
-    };
+    let sent = tokio::time::timeout(patience, post(server, request.with_id(ID)));
+    let (wire, reply) = sent.await.unwrap_or_else(|_| Err(slow()))?;
     let left = patience.saturating_sub(now().saturating_duration_since(began));
     let read = tokio::time::timeout(left, read(server, &wire, reply));
     let read = read.await.unwrap_or_else(|_| Err(slow()));
-    if read.is_err() && wire.session.is_some() {
+    if wire.is_held() && !matches!(&read, Ok((_, Some(_), _))) {
         let _told = tokio::time::timeout(Duration::from_secs(2), server.end(&wire)).await;
     }
     let (response, version, early) = read?;
     Ok(Greeting {
         response,
+        wire: wire.speaking(version.clone()),
         version,
-        session: wire.session,
         early,
     })
 }
 
-async fn post(server: &Upstream, body: Bytes) -> Result<Reply, Error> {
-    let wire = Wire::default();
-    let reply = match server.post(&wire, body.clone()).await {
-        // Surely nothing was sent.
-        Err(ClientError::Connect(_)) => server.post(&wire, body).await,
-        other => other,
-    };
-    reply.map_err(|error| {
+async fn post(server: &Upstream, body: Bytes) -> Result<(Wire, Reply), Error> {
+    let lost = |error| {
         server.troubles().tell(&Trouble::Lost(&error));
-        error.into()
-    })
+        Error::from(error)
+    };
+    let (wire, reply) = match post_once(server, body.clone()).await {
+        // Surely nothing was sent, and the server may have another address.
+        Err(ClientError::Connect(_)) => post_once(server, body).await,
+        other => other,
+    }
+    .map_err(lost)?;
+    match (wire, reply) {
+        (Some(wire), Ok(reply)) => Ok((wire.in_session(reply.session()), reply)),
+        (_, Ok(reply)) => {
+            server.troubles().tell(&Trouble::Answered(&reply.head()));
+            Err(reply.refused().unwrap_or_else(|| no_message(reply.status)))
+        }
+        (_, Err(why)) => Err(Error::Misbehaved(why.into())),
+    }
+}
+
+/// Reaches the server, and says `initialize`; where it can't be said, what the server does instead.
+async fn post_once(
+    server: &Upstream,
+    body: Bytes,
+) -> Result<(Option<Wire>, Result<Reply, &'static str>), ClientError> {
+    match server.connect().await? {
+        Connected::Wire(wire) => {
+            let reply = server.post(&wire, body).await?;
+            Ok((Some(wire), Ok(reply)))
+        }
+        Connected::Refused(reply) => Ok((None, Ok(*reply))),
+        Connected::NoAddress(why) => Ok((None, Err(why))),
+    }
 }
 
 async fn read(
@@ -132,6 +150,12 @@ async fn read(
         _ => (None, Vec::new()),
     };
     let Some(response) = response else {
+        if wire.is_link() {
+            server.troubles().tell(&Trouble::Cut);
+            return Err(Error::Misbehaved(
+                "ended before it answered initialize".into(),
+            ));
+        }
         return useless(no_message(status));
     };
     let version = match response.result().map(chosen) {

@@ -4,6 +4,7 @@
 //! # Invariants
 //! - A question is in the book before anything is waited for, so that a withdrawal and the end of the
 //!   session find it. Whoever takes it out owes its answer.
+//! - What becomes of a question is on record before whoever asks hears of it.
 //! - What a hook takes its time for keeps neither the server's stream nor the client's request waiting.
 
 use std::borrow::Cow;
@@ -15,7 +16,8 @@ use tokio::sync::Notify;
 use super::asked::Asked;
 use super::lease::Lease;
 use super::pending::{
-    Asker, Pending, about, action_of, answer_of, of_verdict, record_of, unanswered, with_case,
+    Asker, Pending, about, action_of, answer_of, of_verdict, record_of, said_of, unanswered,
+    with_case,
 };
 use super::question::NO_CALL;
 use super::session::{Face, LiveSession};
@@ -49,7 +51,7 @@ impl LiveSession {
         let Some(Ok(slot)) = reserving.await else {
             let text = "the gateway can't record the question";
             return self
-                .refuse(question, &waits, -31006, "audit_full", text)
+                .refuse(question, &waits, (-31006, "audit_full"), text, None)
                 .await;
         };
         if self.face() == Face::Modern && question.method() == "ping" {
@@ -59,7 +61,7 @@ impl LiveSession {
         }
         if self.face() == Face::Modern && !self.state().streams.has_route(leg, Face::Modern) {
             return self
-                .refuse(question, &waits, -32602, "no_call", NO_CALL)
+                .refuse(question, &waits, (-32602, "no_call"), NO_CALL, Some(slot))
                 .await;
         }
         let allowed = self.state().talk.allows(question);
@@ -67,34 +69,40 @@ impl LiveSession {
             self.note_need(leg, undeclared.required);
             let (code, text) = (undeclared.code, undeclared.message);
             return self
-                .refuse(question, &waits, code, "undeclared", text)
+                .refuse(question, &waits, (code, "undeclared"), text, Some(slot))
                 .await;
         }
         let asked = Arc::new(Asked::new(self, leg, question.clone(), waits));
         let (mut case, verdict) = self.policy.check(&asked.view(self));
         if let Some(verdict) = verdict {
-            return self.decide(&asked, case, verdict).await;
+            return self.decide(&asked, &case, &verdict, slot).await;
         }
         let place = match self.within_limits(&asked) {
             Ok(place) => place,
             Err(refusal) => {
                 let verdict = case.settle(By::Limits, Verdict::Refuse(refusal));
-                return self.decide(&asked, case, verdict).await;
+                return self.decide(&asked, &case, &verdict, slot).await;
             }
         };
         case.note(By::Limits, Said::Pass);
         if let Some(verdict) = self.policy.rule(&asked.view(self), &mut case) {
-            return self.decide(&asked, case, verdict).await;
+            return self.decide(&asked, &case, &verdict, slot).await;
         }
         let consult = self.policy.has_before(&case);
         if !consult && let Err(undeclared) = asked.caller.can_be_asked(question) {
             let verdict = self.absent(&asked, &mut case, undeclared);
-            return self.decide(&asked, case, verdict).await;
+            return self.decide(&asked, &case, &verdict, slot).await;
         }
         let Some(id) = self.book(&asked, case, place) else {
             let text = "the session of the client has ended";
             return self
-                .refuse(question, &asked.asker, -31003, "session_lost", text)
+                .refuse(
+                    question,
+                    &asked.asker,
+                    (-31003, "session_lost"),
+                    text,
+                    Some(slot),
+                )
                 .await;
         };
         if consult {
@@ -168,7 +176,7 @@ impl LiveSession {
             return self.put_to_person(id, Some(slot)).await;
         };
         if self.take(id).is_some() {
-            self.decide(asked, case, verdict).await;
+            self.decide(asked, &case, &verdict, slot).await;
         }
     }
 
@@ -181,15 +189,14 @@ impl LiveSession {
         verdict
     }
 
-    /// Answers a question that needs no person, and puts that on record.
-    async fn decide(self: &Arc<Self>, asked: &Asked, case: Case, verdict: Verdict) {
-        self.reply(asked, &verdict).await;
+    /// Puts on record that a question needs no person, and answers it.
+    async fn decide(self: &Arc<Self>, asked: &Asked, case: &Case, verdict: &Verdict, slot: Slot) {
         let question = &asked.question;
         let record = self
             .about(Record::question_answered)
             .question(record_of(question, &Summary::of(question)));
-        let record = of_verdict(record, &verdict, &case);
-        self.shared.audit.write(record).await;
+        slot.write(of_verdict(record, verdict, case));
+        self.reply(asked, verdict).await;
     }
 
     /// Takes an answer of the client to whoever waits for it, if it fits.
@@ -213,13 +220,8 @@ impl LiveSession {
         pending.stop_clock();
         if let Asker::Gateway(_) = &pending.asked.asker {
             // It is about no matter of the server, whose policy has no say.
-            let said = match Answered::of(&question.method, answer) {
-                Answered::Accept => Said::Accept,
-                Answered::Decline => Said::Decline,
-                Answered::Cancel => Said::Cancel,
-                _ => Said::Refuse,
-            };
-            pending.case.note(By::Person, said);
+            let said = Answered::of(&question.method, answer);
+            pending.case.note(By::Person, said_of(said));
             return self.give(&question, &pending, answer).await;
         }
         let Some(result) = answer.result() else {

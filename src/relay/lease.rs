@@ -4,8 +4,10 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use super::subscriptions::{Offers, Wish};
+use crate::auth::Principal;
 use crate::protocol::capability::ClientCapabilities;
 use crate::protocol::server_modern::Envelope;
+use crate::upstream::Whose;
 use crate::upstream::server::Wire;
 
 /// The server's side of a session.
@@ -24,6 +26,8 @@ pub(super) struct Modern {
     pub(super) can: ClientCapabilities,
     /// Who the client is (JSON text).
     client: Option<String>,
+    /// Whose requests go together.
+    pub(super) whose: Whose,
     /// The log messages that the client wants (JSON text).
     level: Mutex<Option<String>>,
     /// What the server offers beside answers.
@@ -35,9 +39,18 @@ pub(super) struct Modern {
 /// Wishes that wait for the one who listens.
 const WISHES: usize = 64;
 
+/// Whose the requests of a caller are. Those of nobody in particular (`auth: open`) have nothing in common.
+pub(super) fn whose(principal: &Principal) -> Whose {
+    if principal.is_anonymous() {
+        return Whose::alone();
+    }
+    Whose::of(&format!("{}\0{}", principal.issuer(), principal.subject()))
+}
+
 impl Modern {
     /// For a client that declared `capabilities`, and the wishes that it will have.
     pub(super) fn new(
+        whose: Whose,
         capabilities: String,
         client: Option<String>,
         offers: Offers,
@@ -47,6 +60,7 @@ impl Modern {
             can: ClientCapabilities::read(Some(&capabilities)),
             capabilities,
             client,
+            whose,
             level: Mutex::new(None),
             offers,
             wishes,

@@ -26,6 +26,7 @@
 
 mod approval;
 mod asked;
+mod attribution;
 mod backoff;
 pub mod batch;
 mod caller;
@@ -83,6 +84,7 @@ use crate::policy::Policy;
 use crate::telemetry::audit::Audit;
 use crate::upstream::client::HttpClient;
 use crate::upstream::server::Upstream;
+use crate::upstream::warden::Warden;
 
 /// What a client gets for what it posted.
 #[derive(Debug)]
@@ -139,21 +141,21 @@ pub(crate) struct Shared {
 const PARTINGS: usize = 64;
 
 impl Relay {
-    /// A relay to the configured servers.
+    /// A relay to the configured servers. Their processes are left to `warden` if the gateway is killed.
     ///
     /// # Errors
     /// When TLS can't be set up, or the system gives no randomness.
-    pub fn new(config: Arc<Config>, audit: Audit) -> Result<Self, Error> {
+    pub fn new(config: Arc<Config>, audit: Audit, warden: Option<&Warden>) -> Result<Self, Error> {
+        let tasks = TaskTracker::new();
         let servers = config
             .servers
             .iter()
             .map(|(name, server)| {
-                let server = Upstream::new(server, &config)
+                let server = Upstream::new(server, &config, &tasks, warden)
                     .map_err(|error| Error::Capacity(error.to_string().into()))?;
                 Ok((name.clone(), Arc::new(server)))
             })
             .collect::<Result<_, Error>>()?;
-        let tasks = TaskTracker::new();
         let hooks = HttpClient::new(config.timeouts.connect)
             .map_err(|error| Error::Capacity(error.to_string().into()))?;
         let policy = |(name, server): (&ServerName, &Arc<Server>)| {
@@ -271,6 +273,7 @@ impl Relay {
                 shared.sweep_approvals().await;
                 shared.asked.sweep(now());
                 shared.end_idle(now());
+                shared.servers.values().for_each(|it| it.sweep(idle));
             }
         });
     }
@@ -296,6 +299,7 @@ impl Relay {
             .collect();
         let all = futures_util::future::join_all(endings);
         let _late = tokio::time::timeout(teardown::PATIENCE, all).await;
+        self.0.servers.values().for_each(|it| it.close());
         self.0.tasks.close();
         let _late = tokio::time::timeout(teardown::PATIENCE, self.0.tasks.wait()).await;
     }

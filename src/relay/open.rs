@@ -15,7 +15,7 @@ use tokio::sync::mpsc::Receiver;
 use super::caller::{Caller, is_headless};
 use super::greet::greet;
 use super::inbound::Inbound;
-use super::lease::{Lease, Modern};
+use super::lease::{Lease, Modern, whose};
 use super::line::Line;
 use super::session::{Face, LiveSession, Opened, SessionId};
 use super::subscriptions::{self, Offers, Wish};
@@ -32,8 +32,9 @@ use crate::protocol::session::Session;
 use crate::protocol::to_legacy;
 use crate::protocol::version::{LEGACY, V2025_11_25, Version};
 use crate::telemetry::audit::{Outcome, Record};
+use crate::upstream::Whose;
 use crate::upstream::era::{NoVerdict, Spoken};
-use crate::upstream::server::{Upstream, Wire};
+use crate::upstream::server::Upstream;
 
 /// What became of an `initialize`.
 pub(super) struct Established {
@@ -115,7 +116,8 @@ impl Shared {
                 .method("initialize")
                 .duration(now().saturating_duration_since(began))
         };
-        let beginning = match begin(&upstream, request, face, self.config.timeouts.call).await {
+        let (whose, patience) = (whose(&principal), self.config.timeouts.call);
+        let beginning = match begin(&upstream, whose, request, face, patience).await {
             Ok(beginning) => beginning,
             Err(error) => {
                 let failed = record(Record::call).outcome(Outcome::Error);
@@ -125,20 +127,15 @@ impl Shared {
         };
         let response = beginning.response;
         let Some((version, lease)) = beginning.agreed else {
-            audit.write(
-                record(Record::call)
-                    .outcome(Outcome::Error)
-                    .reason("refused_by_server"),
-            );
-            return Ok(Established {
-                session: None,
-                response,
-            });
+            let refused = record(Record::call).outcome(Outcome::Error);
+            audit.write(refused.reason("refused_by_server"));
+            let session = None;
+            return Ok(Established { session, response });
         };
-        let can = match &lease {
+        let talk = Session::new(match &lease {
             Lease::Legacy(_) => declared,
             Lease::Modern(modern) => modern.can,
-        };
+        });
         let opened = Opened {
             id: id.clone(),
             principal: principal.clone(),
@@ -147,7 +144,7 @@ impl Shared {
             version,
             caller: Arc::new(caller),
             policy,
-            talk: Session::new(can),
+            talk,
             face,
             line: line.cloned(),
             slot,
@@ -217,6 +214,7 @@ struct Beginning {
 
 async fn begin(
     server: &Upstream,
+    whose: Whose,
     request: &Message,
     face: Face,
     patience: Duration,
@@ -227,7 +225,7 @@ async fn begin(
         Face::Modern => Ok(Spoken::Legacy),
     };
     match spoken {
-        Ok(Spoken::Modern(discovered)) => return with_modern(server, request, &discovered),
+        Ok(Spoken::Modern(discovered)) => return with_modern(server, whose, request, &discovered),
         Err(NoVerdict {
             error,
             reached: false,
@@ -242,17 +240,13 @@ async fn begin(
             return Err(Error::NoVersion);
         }
         if let Ok(Spoken::Modern(discovered)) = server.spoken().await {
-            return with_modern(server, request, &discovered);
+            return with_modern(server, whose, request, &discovered);
         }
     }
     let response = greeting.response(request.id().unwrap_or("null"));
-    let agreed = greeting.version.map(|version| {
-        let wire = Wire {
-            session: greeting.session,
-            version: Some(version.clone()),
-        };
-        (version, Lease::Legacy(wire))
-    });
+    let agreed = greeting
+        .version
+        .map(|version| (version, Lease::Legacy(greeting.wire)));
     Ok(Beginning {
         response,
         agreed,
@@ -261,7 +255,12 @@ async fn begin(
     })
 }
 
-fn with_modern(server: &Upstream, request: &Message, discovered: &str) -> Result<Beginning, Error> {
+fn with_modern(
+    server: &Upstream,
+    whose: Whose,
+    request: &Message,
+    discovered: &str,
+) -> Result<Beginning, Error> {
     let [version, capabilities, client] =
         request.param(["protocolVersion", "capabilities", "clientInfo"])?;
     let version = version
@@ -273,6 +272,7 @@ fn with_modern(server: &Upstream, request: &Message, discovered: &str) -> Result
         );
     let result = to_legacy::initialize(&version, discovered, server.name().as_str());
     let (modern, wishes) = Modern::new(
+        whose,
         to_legacy::client_capabilities(&version, capabilities),
         client.filter(|it| is_object(it)).map(str::to_owned),
         Offers::read(discovered),

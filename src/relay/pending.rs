@@ -16,7 +16,7 @@ use super::approval::Approver;
 use super::asked::Asked;
 use super::session::LiveSession;
 use crate::limit::QuestionSlot;
-use crate::policy::{Case, Verdict};
+use crate::policy::{Case, Said, Verdict};
 use crate::protocol::elicitation::{Action as Answered, Summary};
 use crate::protocol::message::{self, Message};
 use crate::protocol::rounds::{Input, Leg};
@@ -176,6 +176,16 @@ pub(super) fn describe(id: &str, method: &str, summary: &Summary) -> audit::Ques
         Summary::Other => described,
         Summary::Form(fields) => described.form(fields.iter().map(String::as_str)),
         Summary::Url(url) => described.url(url),
+    }
+}
+
+/// What a person said about a question of the gateway's own.
+pub(super) fn said_of(action: Answered) -> Said {
+    match action {
+        Answered::Accept => Said::Accept,
+        Answered::Decline => Said::Decline,
+        Answered::Cancel => Said::Cancel,
+        _ => Said::Refuse,
     }
 }
 

@@ -1,13 +1,15 @@
 //! Asks a server what it is: for the operator who wants to know before anybody calls it.
 
 use super::greet::greet;
+use tokio_util::task::TaskTracker;
+
 use crate::config::{Config, Server};
 use crate::error::Error;
 use crate::protocol::message::{self, Message};
 use crate::protocol::object::{all_members, elements, members, text};
 use crate::protocol::version::V2025_11_25;
 use crate::upstream::era::{GATEWAY, Spoken};
-use crate::upstream::server::{Upstream, Wire};
+use crate::upstream::server::Upstream;
 
 /// What a server says that it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,8 +28,18 @@ pub struct Found {
 /// # Errors
 /// When it can't be reached, or its answers are none.
 pub async fn probe(server: &Server, config: &Config) -> Result<Found, Error> {
-    let server =
-        Upstream::new(server, config).map_err(|error| Error::Capacity(error.to_string().into()))?;
+    let tasks = TaskTracker::new();
+    let server = Upstream::new(server, config, &tasks, None)
+        .map_err(|error| Error::Capacity(error.to_string().into()))?;
+    let found = find_out(&server, config).await;
+    // What was started for that ends before the answer is given.
+    server.close();
+    tasks.close();
+    tasks.wait().await;
+    found
+}
+
+async fn find_out(server: &Upstream, config: &Config) -> Result<Found, Error> {
     match server.spoken().await.map_err(|unknown| unknown.error)? {
         Spoken::Modern(discovered) => {
             let [versions, capabilities] =
@@ -38,7 +50,7 @@ pub async fn probe(server: &Server, config: &Config) -> Result<Found, Error> {
                 capabilities: names(capabilities),
             })
         }
-        Spoken::Legacy => legacy(&server, config).await,
+        Spoken::Legacy => legacy(server, config).await,
     }
 }
 
@@ -52,13 +64,9 @@ async fn legacy(server: &Upstream, config: &Config) -> Result<Found, Error> {
     let Some(version) = greeting.version else {
         return Err(Error::Misbehaved("refused to open a session".into()));
     };
-    let wire = Wire {
-        session: greeting.session,
-        version: Some(version.clone()),
-    };
-    if wire.session.is_some() {
+    if greeting.wire.is_held() {
         // It may not offer this, which is no fault.
-        let _told = server.end(&wire).await;
+        let _told = server.end(&greeting.wire).await;
     }
     let [capabilities] =
         members(response.result().unwrap_or("{}"), ["capabilities"]).unwrap_or_default();

@@ -3,7 +3,7 @@
 //!
 //! Whoever takes a question out of the book ([`Session`](crate::protocol::session::Session)) owes the
 //! server the answer, and pays it here: [`LiveSession::answer`], [`LiveSession::give_up`],
-//! [`LiveSession::withdraw`], or the teardown of the session.
+//! [`LiveSession::withdraw`], or the teardown of the session. What it pays with is on record before.
 
 use std::sync::Arc;
 
@@ -212,28 +212,33 @@ impl LiveSession {
 
     /// Ends a question whose client is not there to answer it. The gateway answers.
     pub(super) async fn settle(self: &Arc<Self>, id: QuestionId, settlement: Settlement) {
-        let Some((question, pending)) = self.take(id) else {
+        let Some((question, mut pending)) = self.take(id) else {
             return;
         };
         pending.stop_clock();
-        let (answer, outcome, reason) = match settlement {
-            Settlement::Dismissed => (
-                message::result(&question.server_id, r#"{"action":"cancel"}"#),
-                Outcome::Timeout,
-                "nobody_came_back",
-            ),
+        let (outcome, reason) = match settlement {
+            Settlement::Dismissed => {
+                pending.case.note(By::Timeout, Said::Cancel);
+                (Outcome::Timeout, "nobody_came_back")
+            }
+            Settlement::Refused(..) => {
+                pending.case.note(By::Client, Said::Refuse);
+                (Outcome::Refused, "not_answerable")
+            }
+        };
+        self.record_unanswered(&question, &pending, outcome, reason)
+            .await;
+        let answer = match settlement {
+            Settlement::Dismissed => message::result(&question.server_id, r#"{"action":"cancel"}"#),
             Settlement::Refused(code, text) => {
                 let data = serde_json::json!({ "source": "gateway" });
-                let answer = message::error(Some(&question.server_id), code, text, Some(&data));
-                (answer, Outcome::Refused, "not_answerable")
+                message::error(Some(&question.server_id), code, text, Some(&data))
             }
         };
         match &pending.asked.asker {
             Asker::Gateway(approver) => approver.deny(NOT_APPROVED),
             _ => self.tell_unanswered(answer).await,
         }
-        self.record_unanswered(&question, &pending, outcome, reason)
-            .await;
     }
 
     async fn give_up(self: &Arc<Self>, id: QuestionId, why: Unanswered) {
@@ -242,6 +247,9 @@ impl LiveSession {
         };
         if matches!(why, Unanswered::NoStream) {
             let text = "the client has no stream on which it could be asked";
+            pending.case.note(By::Client, Said::Refuse);
+            self.record_unanswered(&question, &pending, Outcome::Lost, "no_stream")
+                .await;
             match &pending.asked.asker {
                 Asker::Server => {
                     let answer = unanswered(&question.server_id, "no_stream", text);
@@ -250,9 +258,7 @@ impl LiveSession {
                 Asker::Driver(driver) => driver.fail(text).await,
                 Asker::Gateway(approver) => approver.deny(NOBODY),
             }
-            return self
-                .record_unanswered(&question, &pending, Outcome::Lost, "no_stream")
-                .await;
+            return;
         }
         let params = format!(r#"{{"requestId":{id},"reason":"nobody answered in time"}}"#);
         let notice = message::notification("notifications/cancelled", &params);
@@ -261,15 +267,16 @@ impl LiveSession {
         self.shared.tasks.spawn(async move {
             session.deliver(cause, Item::Withdrawn(id, notice)).await;
         });
-        if let Asker::Gateway(approver) = &pending.asked.asker {
-            pending.case.note(By::Timeout, Said::Cancel);
-            approver.deny(TOO_LATE);
-        } else {
-            let verdict = self.policy.timed_out(&mut pending.case);
-            self.reply(&pending.asked, &verdict).await;
-        }
+        let verdict = match &pending.asked.asker {
+            Asker::Gateway(_) => pending.case.settle(By::Timeout, Verdict::Cancel),
+            _ => self.policy.timed_out(&mut pending.case),
+        };
         self.record_unanswered(&question, &pending, Outcome::Timeout, "timeout")
             .await;
+        match &pending.asked.asker {
+            Asker::Gateway(approver) => approver.deny(TOO_LATE),
+            _ => self.reply(&pending.asked, &verdict).await,
+        }
     }
 
     /// Answers a question without its person.
@@ -291,14 +298,15 @@ impl LiveSession {
         }
     }
 
-    /// Answers a question with an error, without asking anybody.
+    /// Answers a question with an error, without asking anybody, when that is on record. `slot` is the place
+    /// for the record, where there is one.
     pub(super) async fn refuse(
         self: &Arc<Self>,
         question: &Message,
         asker: &Asker,
-        code: i32,
-        reason: &'static str,
+        (code, reason): (i32, &'static str),
         text: &'static str,
+        slot: Option<Slot>,
     ) {
         let Some(id) = question.id() else { return };
         let data = serde_json::json!({ "source": "gateway", "reason": reason });
@@ -309,12 +317,15 @@ impl LiveSession {
             .outcome(Outcome::Refused)
             .reason(reason)
             .code(i64::from(code));
+        match slot {
+            Some(slot) => slot.write(record),
+            None => self.shared.audit.write(record).await,
+        }
         match asker {
             Asker::Server => self.tell_unanswered(answer).await,
             Asker::Driver(driver) => driver.fail(text).await,
             Asker::Gateway(approver) => approver.deny(text),
         }
-        self.shared.audit.write(record).await;
     }
 
     /// Answers a request of the server that could not be read for certain.

@@ -11,6 +11,7 @@ use crate::protocol::message::{Kind, Message};
 use crate::protocol::mirror::Marks;
 use crate::protocol::server_legacy::Answered;
 use crate::protocol::server_modern::{headers, own_request};
+use crate::upstream::Whose;
 use crate::upstream::client::ClientError;
 use crate::upstream::fault::{no_message, no_response, only_accepted};
 use crate::upstream::reply::Reply;
@@ -39,18 +40,19 @@ pub(super) enum Next {
     Response(Message),
 }
 
-/// Sends a request; `id` is its id (JSON text). When surely nothing was sent, once more.
+/// Sends a request for a caller; `id` is its id (JSON text). When surely nothing was sent, once more.
 ///
 /// # Errors
 /// When there is no answer, or one that is none.
 pub(super) async fn send(
     server: &Upstream,
+    whose: &Whose,
     headers: &HeaderMap,
     body: Bytes,
     id: &str,
 ) -> Result<Head, Error> {
-    let reply = match server.ask(headers, body.clone()).await {
-        Err(ClientError::Connect(_)) => server.ask(headers, body).await,
+    let reply = match server.ask(whose, headers, body.clone()).await {
+        Err(ClientError::Connect(_)) => server.ask(whose, headers, body).await,
         other => other,
     };
     let reply = reply.inspect_err(|error| server.troubles().tell(&Trouble::Lost(error)))?;
@@ -61,11 +63,11 @@ pub(super) async fn send(
         })));
     }
     let told = reply.head();
-    let whole = whole(reply, id).await;
-    if whole.is_err() {
+    let response = whole(reply, id).await;
+    if response.is_err() {
         server.troubles().tell(&Trouble::Answered(&told));
     }
-    whole
+    response
 }
 
 async fn whole(reply: Reply, id: &str) -> Result<Head, Error> {
@@ -165,6 +167,13 @@ pub(super) async fn open(
     let id = server.next_id();
     let body = modern.envelope(|envelope| own_request(&id, method, params, envelope));
     let request = Message::parse(&body)?;
-    let head = send(server, &headers(&request, &Marks::default()), body, &id).await?;
+    let head = send(
+        server,
+        &modern.whose,
+        &headers(&request, &Marks::default()),
+        body,
+        &id,
+    )
+    .await?;
     Ok((id, head))
 }

@@ -42,7 +42,7 @@ async fn listen(session: &Arc<LiveSession>, wire: &Wire) {
                 Answered::Events => {
                     opened = true;
                     let mut reading = Reading::new(reply);
-                    if read_all(session, &mut reading).await {
+                    if read_all(session, wire, &mut reading).await {
                         pause = SHORTEST;
                     }
                     last = reading.last.or(last);
@@ -67,12 +67,16 @@ async fn listen(session: &Arc<LiveSession>, wire: &Wire) {
 }
 
 /// Reads a stream to its end; whether anything was in it.
-async fn read_all(session: &Arc<LiveSession>, reading: &mut Reading) -> bool {
+async fn read_all(session: &Arc<LiveSession>, wire: &Wire, reading: &mut Reading) -> bool {
     let mut any = false;
     while let Ok(Some(inbound)) = reading.next().await {
         any = true;
         match inbound {
-            Inbound::Message(message) => session.take_from_server(None, &message).await,
+            Inbound::Message(message) => {
+                let guess = || session.cause_on_link(&message);
+                let cause = wire.is_link().then(guess).flatten();
+                session.take_from_server(cause, &message).await;
+            }
             Inbound::Unreadable(id) => session.refuse_unreadable(&id).await,
         }
     }

@@ -178,7 +178,7 @@ impl LiveSession {
             self.server().post(wire, answer)
         });
         self.step(join_all(answers)).await;
-        if wire.session.is_some() {
+        if wire.is_held() {
             self.step(self.server().end(wire)).await;
         }
     }

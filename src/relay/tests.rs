@@ -93,7 +93,7 @@ impl Rig {
         let yaml = format!("servers: {{ alpha: {{ url: \"http://{address}/mcp\" }} }}");
         let config = Config::parse("gateway.yaml", &yaml, &|_| None).unwrap();
         Self {
-            relay: Relay::new(Arc::new(config), Audit::off()).unwrap(),
+            relay: Relay::new(Arc::new(config), Audit::off(), None).unwrap(),
             server: ServerName("alpha".into()),
             who: Principal::anonymous(),
             streams,

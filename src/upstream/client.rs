@@ -16,6 +16,8 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls_platform_verifier::BuilderVerifierExt as _;
 
+use super::command::NotStarted;
+
 /// An HTTP client for one server or issuer, with a pool of its own.
 #[derive(Clone, Debug)]
 pub struct HttpClient {
@@ -28,6 +30,15 @@ pub enum ClientError {
     /// No connection, so surely nothing was sent.
     #[error("could not connect")]
     Connect(#[source] hyper_util::client::legacy::Error),
+    /// The program that the server is can't be started.
+    #[error("the program can't be started")]
+    Start(#[source] NotStarted),
+    /// It could not be reached again and again, and is left alone for so long.
+    #[error("it could not be reached several times, and is tried again in {0:?}")]
+    Resting(Duration),
+    /// As many processes of it run as may.
+    #[error("there are too many processes of it")]
+    Full,
     /// The connection broke: what was sent may have been acted on.
     #[error("the connection broke")]
     Broken(#[source] Box<dyn std::error::Error + Send + Sync>),

@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 
 use super::client::ClientError;
 use super::fault::no_message;
+use super::programs::Whose;
 use super::reply::Reply;
 use super::server::Upstream;
 use super::trouble::Trouble;
@@ -158,9 +159,14 @@ impl Upstream {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => {
                 self.troubles().tell(&Trouble::Lost(&error));
-                let reached = !matches!(error, ClientError::Connect(_));
+                let reached = !matches!(
+                    error,
+                    ClientError::Connect(_) | ClientError::Start(_) | ClientError::Resting(_)
+                );
                 (Verdict::Unclear, Some((error.into(), reached)))
             }
+            // 2026-07-28 transports/stdio: silence is how old programs take what they don't know.
+            Err(_) if self.is_program() => (Verdict::Legacy, None),
             Err(_) => {
                 self.troubles().tell(&Trouble::Slow(PATIENCE));
                 (Verdict::Unclear, Some((Error::Slow(PATIENCE), true)))
@@ -191,13 +197,20 @@ impl Upstream {
             return Ok((Verdict::Unclear, None));
         };
         let headers = server_modern::headers(&message, &Marks::default());
-        let reply = match self.ask(&headers, body.clone()).await {
-            Err(ClientError::Connect(_)) => self.ask(&headers, body).await?,
+        // A process of its own: some programs end when they are asked what they don't know, and others
+        // speak in the era of the first message only.
+        let whose = Whose::alone();
+        let reply = match self.ask(&whose, &headers, body.clone()).await {
+            Err(ClientError::Connect(_)) => self.ask(&whose, &headers, body).await?,
             other => other?,
         };
         let (head, refused) = (reply.head(), reply.refused());
         let response = response(reply, &id).await;
-        let verdict = judge(head.status.as_u16(), response.as_ref());
+        let verdict = match judge(head.status.as_u16(), response.as_ref()) {
+            // It ended without a word.
+            Verdict::Unclear if self.is_program() => Verdict::Legacy,
+            verdict => verdict,
+        };
         if verdict != Verdict::Unclear {
             return Ok((verdict, None));
         }

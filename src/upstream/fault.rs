@@ -46,7 +46,12 @@ pub fn no_message(status: StatusCode) -> Error {
 impl From<&ClientError> for Error {
     fn from(error: &ClientError) -> Self {
         match error {
-            ClientError::Connect(_) => Self::Unreachable,
+            ClientError::Connect(_) | ClientError::Start(_) | ClientError::Resting(_) => {
+                Self::Unreachable
+            }
+            ClientError::Full => {
+                Self::Capacity("as many processes of the server run as may".into())
+            }
             ClientError::Broken(_) => Self::Broken,
             ClientError::Timeout(within) => Self::Slow(*within),
             ClientError::TooLarge(_) => too_large(),

@@ -8,8 +8,10 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
+use tokio::sync::mpsc::Receiver;
 
 use super::client::{self, ClientError};
+use super::link::{Answers, Posted};
 use super::trouble::{Head, Troubles};
 use crate::protocol::media::media_type;
 use crate::protocol::server_legacy::Answered;
@@ -24,7 +26,7 @@ pub struct Reply {
     /// The HTTP status.
     pub status: StatusCode,
     headers: HeaderMap,
-    body: Incoming,
+    body: Source,
     limit: usize,
     troubles: Arc<Troubles>,
 }
@@ -32,8 +34,21 @@ pub struct Reply {
 /// The events of a stream, as they arrive.
 #[derive(Debug)]
 pub struct Events {
-    body: Incoming,
+    body: Source,
     decoder: Decoder,
+}
+
+/// Where an answer comes from.
+#[derive(Debug)]
+enum Source {
+    /// An HTTP answer.
+    Http(Incoming),
+    /// A link: what comes for one request.
+    Request(Answers),
+    /// A link: what belongs to no request.
+    Rest(Receiver<Bytes>),
+    /// Nothing comes.
+    Nothing,
 }
 
 /// Why a stream can't be read on.
@@ -61,8 +76,49 @@ impl Reply {
             what: Answered::read(head.status, &head.headers, in_session),
             status: head.status,
             headers: head.headers,
-            body,
+            body: Source::Http(body),
             limit,
+            troubles,
+        }
+    }
+
+    /// What a link answers.
+    pub(super) fn of_link(posted: Posted, limit: usize, troubles: Arc<Troubles>) -> Self {
+        let (what, status, body) = match posted {
+            Posted::Refused(response) => return Self::new(*response, true, limit, troubles),
+            Posted::Request(answers) => {
+                (Answered::Events, StatusCode::OK, Source::Request(answers))
+            }
+            Posted::Sent => (Answered::Accepted, StatusCode::ACCEPTED, Source::Nothing),
+            Posted::Ended => (
+                Answered::SessionGone,
+                StatusCode::NOT_FOUND,
+                Source::Nothing,
+            ),
+        };
+        Self::made(what, status, body, troubles)
+    }
+
+    /// What belongs to no request on a link; none, when somebody else reads it.
+    pub(super) fn of_rest(rest: Option<Receiver<Bytes>>, troubles: Arc<Troubles>) -> Self {
+        let (what, status, body) = match rest {
+            Some(rest) => (Answered::Events, StatusCode::OK, Source::Rest(rest)),
+            None => (
+                Answered::NotOffered,
+                StatusCode::METHOD_NOT_ALLOWED,
+                Source::Nothing,
+            ),
+        };
+        Self::made(what, status, body, troubles)
+    }
+
+    fn made(what: Answered, status: StatusCode, body: Source, troubles: Arc<Troubles>) -> Self {
+        Self {
+            what,
+            status,
+            headers: HeaderMap::new(),
+            body,
+            limit: usize::MAX,
             troubles,
         }
     }
@@ -116,7 +172,11 @@ impl Reply {
     /// # Errors
     /// When it breaks off or is too large.
     pub async fn whole(self) -> Result<Bytes, ClientError> {
-        client::read(self.body, self.limit).await
+        match self.body {
+            Source::Http(body) => client::read(body, self.limit).await,
+            Source::Request(mut answers) => Ok(answers.next().await.unwrap_or_default()),
+            Source::Rest(_) | Source::Nothing => Ok(Bytes::new()),
+        }
     }
 
     /// The body as a stream of events.
@@ -138,7 +198,13 @@ impl Events {
             if let Some(event) = self.decoder.next_event()? {
                 return Ok(Some(event));
             }
-            match self.body.frame().await {
+            let body = match &mut self.body {
+                Source::Http(body) => body,
+                Source::Request(answers) => return Ok(answers.next().await.map(event)),
+                Source::Rest(rest) => return Ok(rest.recv().await.map(event)),
+                Source::Nothing => return Ok(None),
+            };
+            match body.frame().await {
                 None => return Ok(None),
                 Some(frame) => {
                     if let Ok(data) = frame.map_err(StreamError::Broken)?.into_data() {
@@ -147,5 +213,12 @@ impl Events {
                 }
             }
         }
+    }
+}
+
+fn event(data: Bytes) -> Event {
+    Event {
+        data,
+        ..Event::default()
     }
 }

@@ -64,9 +64,14 @@ impl Troubles {
     pub fn of(server: &Server) -> Self {
         Self {
             server: server.name.clone(),
-            origin: server.url.origin().ascii_serialization(),
+            origin: server.at.shown(),
             pace: Pace::default(),
         }
+    }
+
+    /// Whose they are.
+    pub(super) fn server(&self) -> &ServerName {
+        &self.server
     }
 
     /// Tells one, unless one was told just now.
@@ -78,7 +83,9 @@ impl Troubles {
 
     fn text(&self, trouble: &Trouble<'_>) -> String {
         match trouble {
-            Trouble::Lost(error @ ClientError::Connect(_)) => {
+            Trouble::Lost(
+                error @ (ClientError::Connect(_) | ClientError::Start(_) | ClientError::Resting(_)),
+            ) => {
                 format!("the server is unreachable: {}", Causes(error))
             }
             Trouble::Lost(error) => format!("no answer from the server: {}", Causes(error)),

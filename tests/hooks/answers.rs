@@ -1,6 +1,7 @@
 //! What a command is told, and how what it says is understood.
 
-use contraflow::policy::hook::{Event, HookError, INHERITED, Junk, Opinion, Question};
+use contraflow::policy::hook::{Event, HookError, Junk, Opinion, Question};
+use contraflow::upstream::command::INHERITED;
 use serde_json::{Value, json};
 
 use crate::support::{PATIENCE, QUESTION, Scripts, after, before, content, within};
@@ -132,8 +133,11 @@ async fn arguments_are_not_looked_at_by_a_shell() {
         "#!/usr/bin/env bash\nprintf '%s|' \"$@\" >got; echo >>got",
     );
     let arguments = ["; touch there", "$(id)", "", "*"].map(str::to_owned);
-    let command =
-        contraflow::policy::hook::Command::new("./hook.sh", arguments.to_vec(), scripts.path());
+    let command = contraflow::upstream::command::Command::new(
+        "./hook.sh",
+        arguments.to_vec(),
+        scripts.path(),
+    );
     let hook = scripts.run(command, PATIENCE);
     assert_eq!(before(&hook).await.unwrap(), Opinion::Pass);
     assert_eq!(scripts.line_of("got").await, "; touch there|$(id)||*|");

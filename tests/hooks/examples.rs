@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use contraflow::policy::hook::{Command, Event, Hook, Opinion, Question};
+use contraflow::policy::hook::{Event, Hook, Opinion, Question};
+use contraflow::upstream::command::Command;
 
 use crate::support::{
     PATIENCE, QUESTION, Scripts, after, before, content, is_executable, needs_jq, within,

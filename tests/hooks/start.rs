@@ -1,12 +1,13 @@
 //! Commands that can't be started: the operator reads why.
 
-use contraflow::policy::hook::{Command, HookError, Opinion};
+use contraflow::policy::hook::{HookError, Opinion};
+use contraflow::upstream::command::Command;
 
 use crate::support::{PATIENCE, Scripts, before};
 
 async fn refusal(scripts: &Scripts, command: Command) -> String {
     let error = before(&scripts.run(command, PATIENCE)).await.unwrap_err();
-    assert!(matches!(error, HookError::Start { .. }), "{error:?}");
+    assert!(matches!(error, HookError::Start(_)), "{error:?}");
     error.to_string()
 }
 

@@ -8,7 +8,8 @@ use std::process::{Command as Process, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use contraflow::policy::hook::{Command, Event, Hook, HookError, Opinion, Question, Target};
+use contraflow::policy::hook::{Event, Hook, HookError, Opinion, Question, Target};
+use contraflow::upstream::command::Command;
 use tempfile::TempDir;
 use tokio_util::task::TaskTracker;
 

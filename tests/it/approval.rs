@@ -216,6 +216,7 @@ async fn an_approved_call_runs() {
             .await;
         assert_eq!(answered["question"]["id"], r#""approval""#);
         assert_eq!(answered["action"], "accept");
+        assert_eq!(answered["decided_by"], "person", "{cell:?}");
     }
 }
 
@@ -266,6 +267,7 @@ async fn nobody_approves_in_time() {
             })
             .await;
         assert_eq!(line["outcome"], "timeout", "{cell:?}");
+        assert_eq!(line["decided_by"], "timeout", "{cell:?}");
         match asked {
             Asked::Legacy(_, reply, _) => {
                 assert!(not_run(&Coming::Here(reply).result().await).contains("in time"));
@@ -295,10 +297,13 @@ async fn who_can_not_be_asked_can_not_call() {
         } else {
             Caller::Legacy(client.open(EVERYTHING).await)
         };
-        for caller in [mute, headless] {
+        for (caller, so_many) in [(mute, 1), (headless, 2)] {
             let reply = caller.call("delete_x", ARGUMENTS).await.unwrap();
             let result = Coming::Here(reply).result().await;
             assert!(not_run(&result).contains("nobody can be asked"), "{cell:?}");
+            let line = ends(&gateway, so_many).await;
+            assert_eq!(line["reason"], "undeclared", "{cell:?}");
+            assert_eq!(line["decided_by"], "client", "{cell:?}");
             caller.works().await;
         }
         assert_eq!(runs(&server), 0, "{cell:?}");
@@ -554,12 +559,21 @@ async fn each_member_of_a_batch_is_asked_about() {
     assert_eq!(runs(&server), 1);
 }
 
+/// The record of the end of a question, which is so many-th one.
+async fn ends(gateway: &Gateway, so_many: usize) -> Value {
+    let ended = |line: &Value| line["type"] == "question.answered";
+    let mut lines = gateway
+        .audited_times("the end of a question", so_many, ended)
+        .await;
+    lines.swap_remove(so_many - 1)
+}
+
 /// The question counts as one of its person's.
 #[tokio::test]
 async fn approvals_are_within_the_limit_on_questions() {
     let one = "limits: { per_principal: { questions: 1 } }";
     for cell in CELLS.into_iter().filter(|cell| !cell.client) {
-        let (server, _gateway, caller) = cell.scene(APPROVE, one).await;
+        let (server, gateway, caller) = cell.scene(APPROVE, one).await;
         let Caller::Legacy(session) = &caller else {
             panic!("a legacy client")
         };
@@ -567,6 +581,7 @@ async fn approvals_are_within_the_limit_on_questions() {
         let reply = session.call("2", "delete_x", "{}").await;
         let result = Coming::Here(reply).result().await;
         assert!(not_run(&result).contains("too many"), "{cell:?}");
+        assert_eq!(ends(&gateway, 1).await["decided_by"], "limits", "{cell:?}");
         assert_eq!(runs(&server), 0);
     }
     // A modern client that does not come back loses its oldest question.

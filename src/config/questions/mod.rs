@@ -3,7 +3,6 @@
 mod read;
 
 use std::num::NonZeroU32;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use http::HeaderMap;
@@ -12,8 +11,8 @@ use url::Url;
 #[cfg(test)]
 pub(super) use self::read::{HOOK, KEYS, LIMITS, RULE, URLS};
 pub(super) use self::read::{approve, questions};
-use super::Rate;
 pub use super::condition::Condition;
+use super::{Program, Rate};
 
 /// The policy for the questions of one server.
 #[derive(Clone, Debug)]
@@ -210,14 +209,7 @@ pub struct Hook {
 #[derive(Clone)]
 pub enum HookAt {
     /// A program.
-    Command {
-        /// It and its arguments.
-        argv: Vec<String>,
-        /// The variables that it gets beside `PATH`, `HOME`, `LANG` and `TMPDIR`.
-        env: Vec<(String, String)>,
-        /// Where it is started; `None`: where the gateway was.
-        cwd: Option<PathBuf>,
-    },
+    Command(Program),
     /// An address.
     Url {
         /// Where to POST.
@@ -231,7 +223,7 @@ pub enum HookAt {
 impl std::fmt::Debug for HookAt {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Command { argv, .. } => f.debug_tuple("Command").field(&argv.first()).finish(),
+            Self::Command(program) => program.fmt(f),
             Self::Url { url, .. } => f.debug_tuple("Url").field(&url.host_str()).finish(),
         }
     }

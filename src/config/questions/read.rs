@@ -6,6 +6,7 @@ use serde_json::Value as Json;
 use url::Url;
 
 use super::super::condition::Condition;
+use super::super::program::program;
 use super::super::quantity::{self, or_off};
 use super::super::read::{Fault, Reader, Table, join};
 use super::super::server;
@@ -239,7 +240,10 @@ fn hook(
     let timeout = table.value_or(reader, "timeout", quantity::duration, default.0);
     let on_error = table.value_or(reader, "on_error", on_error, default.1);
     let at = match (table.get("command"), table.get("url")) {
-        (Some(command), None) => command_of(reader, &table, command)?,
+        (Some(command), None) => {
+            table.without(reader, "headers", "a command has no headers");
+            HookAt::Command(program(reader, &table, command, "[./hooks/check.sh]")?)
+        }
         (None, Some(url)) => url_of(reader, &table, url)?,
         (both, _) => {
             let what = match both {
@@ -259,37 +263,6 @@ fn hook(
     })
 }
 
-fn command_of(reader: &mut Reader, table: &Table<'_>, node: &Node) -> Option<HookAt> {
-    let argv = reader.values(&table.path("command"), node, |text: &str| {
-        Ok(text.to_owned())
-    });
-    if argv.first().is_none_or(String::is_empty) {
-        if matches!(node.value, Value::List(_)) {
-            let what = format!("{}: there is no program", table.path("command"));
-            reader.problem(
-                node.at,
-                what,
-                "write `[./hooks/check.sh]`: the program, then its arguments",
-            );
-        }
-        return None;
-    }
-    let mut env = Vec::new();
-    if let Some(node) = table.get("env") {
-        let path = table.path("env");
-        for (key, node) in reader
-            .entries(&path, node, "{ NAME: value }")
-            .unwrap_or_default()
-        {
-            let value = reader.secret(&join(&path, &key.name), node, variable);
-            env.extend(value.map(|value| (key.name.clone(), value)));
-        }
-    }
-    let cwd = table.value_or(reader, "cwd", |text: &str| Ok(Some(text.into())), None);
-    without(reader, table, "headers", "a command has no headers");
-    Some(HookAt::Command { argv, env, cwd })
-}
-
 fn url_of(reader: &mut Reader, table: &Table<'_>, node: &Node) -> Option<HookAt> {
     let url = reader.secret(&table.path("url"), node, |text: &str| {
         let usual = "write an http or https URL, as `https://policy.internal/elicitation`";
@@ -301,19 +274,12 @@ fn url_of(reader: &mut Reader, table: &Table<'_>, node: &Node) -> Option<HookAt>
     let headers = table.get("headers");
     let headers = headers.map(|node| server::headers(reader, &table.path("headers"), node));
     for key in ["env", "cwd"] {
-        without(reader, table, key, "a URL is not started");
+        table.without(reader, key, "a URL is not started");
     }
     Some(HookAt::Url {
         url: url?,
         headers: headers.unwrap_or_default(),
     })
-}
-
-fn without(reader: &mut Reader, table: &Table<'_>, key: &str, why: &str) {
-    if table.get(key).is_some() {
-        let what = format!("{}: {why}", table.path(key));
-        reader.problem(table.key(key), what, "remove it");
-    }
 }
 
 /// `approve: ["delete_*"]`: names of tools, `*` for any text.
@@ -444,11 +410,4 @@ fn host(text: &str) -> Result<String, Fault> {
             "write `login.example.com`, or `*.example.com` for all names below",
         )),
     }
-}
-
-fn variable(text: &str) -> Result<String, Fault> {
-    if text.contains('\0') {
-        return Err(Fault::new("holds a zero byte", "write a text"));
-    }
-    Ok(text.to_owned())
 }

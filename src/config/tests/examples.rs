@@ -37,7 +37,7 @@ fn parse_full(text: &str) -> Config {
 fn the_minimal_file_needs_nothing_else() {
     let config = Config::load(&path(MINIMAL), &|_| None, &|_| true).unwrap();
     assert_eq!(
-        config.servers["booking"].url.as_str(),
+        config.servers["booking"].at.urls()[0].as_str(),
         "http://127.0.0.1:3001/mcp"
     );
     assert!(matches!(config.access, Access::Local));
@@ -193,11 +193,11 @@ fn the_complete_file_shows_the_true_defaults() {
         let without = parse_full(&without.join("\n"));
         assert_eq!(format!("{without:?}"), whole, "{line}");
     }
-    // listen, era and profile, what is said of questions, the caps, answer, the timeouts, the sessions,
+    // listen, transport, era and profile, what is said of questions, of processes, the caps, answer, the timeouts, the sessions,
     // allowed_origins and when_full.
     assert_eq!(
         shown,
-        1 + 2 + 9 + 7 + 1 + 7 + 2 + 1 + 1,
+        1 + 3 + 9 + 2 + 7 + 1 + 7 + 2 + 1 + 1,
         "lines that show a default"
     );
 }

@@ -101,8 +101,8 @@ fn what_is_probably_not_meant_is_a_warning() {
     assert_eq!(
         config.warnings(),
         [
-            "servers.old.url ends in /sse: the old HTTP+SSE transport can't be used yet; the Streamable \
-          HTTP endpoint of the same server is often /mcp"
+            "servers.old.url ends in /sse: if that is the old HTTP+SSE transport, write `transport: sse` \
+          beside it; the Streamable HTTP endpoint of the same server is often /mcp"
         ]
     );
     let minimal = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/minimal.yaml");

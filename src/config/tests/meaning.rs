@@ -152,7 +152,10 @@ fn a_server_has_its_own_headers_and_limits() {
     let config = Config::parse("gateway.yaml", text, &environment).unwrap();
     let server = &config.servers["a"];
     assert_eq!(server.name.as_str(), "a");
-    assert_eq!(server.url.as_str(), "https://a.example.com/mcp?x=1");
+    assert_eq!(
+        server.at.urls()[0].as_str(),
+        "https://a.example.com/mcp?x=1"
+    );
     assert_eq!(server.headers["x-key"], "Bearer abc");
     assert_eq!(server.headers["x-number"], "0x1F");
     assert!(server.headers.values().all(http::HeaderValue::is_sensitive));

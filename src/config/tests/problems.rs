@@ -144,8 +144,8 @@ fn the_oldest_transport_is_switched_on_for_all_servers_or_none() {
     check(
         "servers: { a: { url: http://a/mcp, legacy_sse: true } }",
         &[
-            "1:36: servers.a has no key `legacy_sse`; write it at the top of the file: it counts for \
-             all servers",
+            "1:36: servers.a has no key `legacy_sse`; it is about clients, and belongs to the top of the \
+             file; a server that speaks the old HTTP+SSE has `transport: sse`",
         ],
     );
 }
@@ -374,11 +374,11 @@ fn keys_of_other_programs_are_told_from_slips() {
         ],
     );
     check(
-        "servers: { a: { command: npx } }",
+        "servers: { a: { command: npx, args: [x], type: stdio } }",
         &[
-            "1:15: servers.a has no `url`; add `url: http://127.0.0.1:3001/mcp`",
-            "1:17: servers.a has no key `command`; stdio servers can't be run yet; run it where it \
-             offers Streamable HTTP, and write its address as `url`",
+            "1:26: servers.a.command is a text where a list belongs; write `[ … ]` there, also around one value",
+            "1:31: servers.a has no key `args`; write the program and its arguments as `command: [npx, -y, …]`",
+            "1:42: servers.a has no key `type`; remove it; only the old HTTP+SSE has to be named, as `transport: sse`",
         ],
     );
 }

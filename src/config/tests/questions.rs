@@ -91,11 +91,14 @@ fn everything_can_be_said() {
     assert_eq!(defaults.name.as_deref(), Some("entity defaults"));
     assert_eq!((&ci.then, &headless.then), (&Then::Decline, &Then::Pass));
     let (before, after) = (policy.before.unwrap(), policy.after.unwrap());
-    let HookAt::Command { argv, env, cwd } = &before.at else {
+    let HookAt::Command(program) = &before.at else {
         panic!("{before:?}")
     };
-    assert_eq!(argv, &["./hooks/auto-fill.sh", "-v"]);
-    assert_eq!((env.len(), cwd.as_deref()), (1, Some("/srv".as_ref())));
+    assert_eq!(program.argv, ["./hooks/auto-fill.sh", "-v"]);
+    assert_eq!(
+        (program.env.len(), program.cwd.as_deref()),
+        (1, Some("/srv".as_ref()))
+    );
     assert_eq!(
         (before.timeout, before.on_error),
         (Duration::from_secs(5), OnError::Ask)

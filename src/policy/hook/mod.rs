@@ -69,12 +69,12 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub use self::command::{Command, INHERITED};
 pub use self::contract::{Event, Junk, Opinion, Question, Unreadable};
 use self::input::Call;
 pub use self::url::Endpoint;
 use crate::telemetry::{Causes, Pace};
 use crate::upstream::client::ClientError;
+use crate::upstream::command::{Command, NotStarted};
 
 /// Somebody who is asked what is to become of a question.
 #[derive(Debug)]
@@ -110,15 +110,8 @@ pub enum HookError {
     #[error("it did not answer within {0:?}")]
     Timeout(Duration),
     /// The command could not be started.
-    #[error("`{program}` can't be started: {why}")]
-    Start {
-        /// The program, as it is configured.
-        program: String,
-        /// What is wrong, plainly.
-        why: &'static str,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Start(#[from] NotStarted),
     /// The system does not let us hear it.
     #[error("it can't be heard")]
     Pipe(#[source] std::io::Error),
@@ -161,6 +154,15 @@ enum Reply {
 impl Hook {
     /// A hook that has this time for an answer. What it starts is tracked by `tasks`.
     pub fn new(target: Target, within: Duration, tasks: &TaskTracker) -> Self {
+        let target = match target {
+            Target::Command(command) => {
+                // What scripts of that contract expect to find.
+                let folder = command.folder().to_string_lossy().into_owned();
+                let command = Command::clone(&command).env("CLAUDE_PROJECT_DIR", &folder);
+                Target::Command(Arc::new(command))
+            }
+            other @ Target::Url(_) => other,
+        };
         Self {
             name: match &target {
                 Target::Command(command) => command.program().to_owned(),
@@ -236,7 +238,7 @@ impl Hook {
                 Target::Url(endpoint) => endpoint.ask(input, self.within).await,
                 Target::Command(command) => {
                     let gone = CancellationToken::new();
-                    let run = Arc::clone(command).run(input, gone.clone(), place);
+                    let run = command::run(Arc::clone(command), input, gone.clone(), place);
                     // In a task of its own: it has to clear up also when nobody waits any more.
                     let _left = gone.drop_guard();
                     let run = self.tasks.spawn(run).await;

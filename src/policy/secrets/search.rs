@@ -87,7 +87,8 @@ fn said(words: &[Word], place: usize, phrase: &Phrase, role: Role) -> Said {
     let after = rest_of_clause(words, place + phrase.length);
     let lost = before.iter().rev().take(2).any(|word| word.is(Part::Lost));
     let example = role == Role::Prose && is_example(words.get(..start).unwrap_or_default());
-    if lost || example || is_about(after, phrase.strength) {
+    let unwanted = role == Role::Prose && is_unwanted(words, start, place, place + phrase.length);
+    if lost || example || unwanted || is_about(after, phrase.strength) {
         return Said::About;
     }
     let verb = before.iter().rposition(|word| word.is(Part::Verb));
@@ -122,6 +123,27 @@ fn said(words: &[Word], place: usize, phrase: &Phrase, role: Role) -> Said {
     } else {
         Said::Asked
     }
+}
+
+/// Whether it stands in a list of what is not to be given, as in `do not give us your phone number, PIN, or
+/// other secrets`. The words of it are those from `place` to `end`, in the clause that begins at `start`.
+fn is_unwanted(words: &[Word], start: usize, place: usize, end: usize) -> bool {
+    let and = |word: &Word| word.is(Part::And);
+    let own = words.get(start..place).unwrap_or_default();
+    let listed = words.get(start).is_some_and(|word| word.listed) && own.iter().all(and);
+    if !listed || !(own.first().is_some_and(and) || words.get(end).is_some_and(and)) {
+        return false;
+    }
+    let mut start = start;
+    while start > 0 && words.get(start).is_some_and(|word| word.listed) {
+        start = start_of_clause(words, start - 1);
+    }
+    let list = words.get(start..place).unwrap_or_default();
+    let verb = list.iter().rposition(|word| word.is(Part::Verb));
+    verb.is_some_and(|verb| {
+        let ahead = list.get(..verb).unwrap_or_default();
+        ahead.iter().rev().take(2).any(|word| word.is(Part::Never))
+    })
 }
 
 /// Where the clause begins in which a word is.

@@ -33,6 +33,8 @@ pub(super) struct Word {
     pub(super) text: String,
     /// Whether a clause ends before it.
     pub(super) starts: bool,
+    /// Whether that is only by a comma.
+    pub(super) listed: bool,
     /// What it can be in a sentence.
     parts: Parts,
 }
@@ -43,6 +45,7 @@ impl Word {
         Self {
             text,
             starts,
+            listed: false,
             parts,
         }
     }
@@ -69,7 +72,7 @@ impl Text {
         let letters: Vec<char> = plain(text).collect();
         let mut read = Self::default();
         let mut chunk: Vec<char> = Vec::new();
-        let mut starts = true;
+        let (mut starts, mut comma) = (true, false);
         let mut before = ' ';
         for (place, &letter) in letters.iter().enumerate() {
             let next = letters.get(place + 1).copied().unwrap_or(' ');
@@ -81,15 +84,16 @@ impl Text {
                 chunk.push(letter);
                 small(letter, &mut read.flow);
             } else {
-                read.take(&mut chunk, &mut starts);
+                read.take(&mut chunk, &mut starts, &mut comma);
                 if ends_clause(before, letter, next) {
+                    comma = letter == ',' && (comma || !starts);
                     starts = true;
                     read.flow.push('\n');
                 }
             }
             before = letter;
         }
-        read.take(&mut chunk, &mut starts);
+        read.take(&mut chunk, &mut starts, &mut comma);
         read.join_spelled();
         let words = read.words.iter().map(|word| word.text.clone());
         read.vocabulary = words.collect();
@@ -97,14 +101,16 @@ impl Text {
     }
 
     /// Takes a run of letters and digits apart into words.
-    fn take(&mut self, chunk: &mut Vec<char>, starts: &mut bool) {
+    fn take(&mut self, chunk: &mut Vec<char>, starts: &mut bool, comma: &mut bool) {
         if chunk.is_empty() {
             return;
         }
         let pieces = pieces(chunk);
         chunk.clear();
         for text in pieces {
-            self.words.push(Word::new(text, std::mem::take(starts)));
+            let mut word = Word::new(text, std::mem::take(starts));
+            word.listed = std::mem::take(comma);
+            self.words.push(word);
         }
     }
 

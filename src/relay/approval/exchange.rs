@@ -7,12 +7,12 @@ use tokio::sync::mpsc::channel;
 
 use super::super::asked::Asked;
 use super::super::exchange::{End, Exchange};
-use super::super::pending::{Asker, record_of};
+use super::super::pending::{Asker, record_of, with_case};
 use super::super::session::{Face, LiveSession};
 use super::{Approver, NOBODY, Stage, TOO_MANY, denied, question};
 use crate::error::Error;
-use crate::policy::Case;
 use crate::policy::approval::Approval;
+use crate::policy::{By, Case, Said};
 use crate::protocol::elicitation::Summary;
 use crate::protocol::message::{self, Message};
 use crate::protocol::session::LegId;
@@ -114,14 +114,14 @@ impl LiveSession {
             waits,
         ));
         if asked.caller.can_be_asked(&asked.question).is_err() {
-            slot.write(self.unasked(&asked, "undeclared"));
+            slot.write(self.unasked(&asked, By::Client, "undeclared"));
             return Ok(Err(NOBODY));
         }
         let limiter = &self.shared.limiter;
         let place = match limiter.question(self.server().name(), self.principal()) {
             Ok(place) => place,
             Err(why) => {
-                slot.write(self.unasked(&asked, why.reason()));
+                slot.write(self.unasked(&asked, By::Limits, why.reason()));
                 return Ok(Err(TOO_MANY));
             }
         };
@@ -133,11 +133,13 @@ impl LiveSession {
         answered.recv().await.ok_or(Error::SessionEnded)
     }
 
-    fn unasked(&self, asked: &Asked, why: &'static str) -> Record {
+    fn unasked(&self, asked: &Asked, by: By, why: &'static str) -> Record {
         let question = &asked.question;
-        self.about(Record::question_answered)
+        let record = self
+            .about(Record::question_answered)
             .question(record_of(question, &Summary::of(question)))
             .outcome(Outcome::Refused)
-            .reason(why)
+            .reason(why);
+        with_case(record, &Case::decided_by(by, Said::Refuse))
     }
 }

@@ -10,15 +10,16 @@
 use super::super::caller::Caller;
 use super::super::exchange::of_response;
 use super::super::modern::seal::{CallId, State, bound_as, exactly};
-use super::super::pending::{action_of, record_of};
+use super::super::pending::{action_of, record_of, said_of, with_case};
 use super::super::{Shared, now, today};
 use super::ledger::Ticket;
 use super::{NOBODY, NOT_APPROVED, TOO_MANY, denied, question};
 use crate::auth::Principal;
 use crate::config::ServerName;
 use crate::error::Error;
-use crate::limit::QuestionSlot;
+use crate::limit::{QuestionLimited, QuestionSlot};
 use crate::policy::approval::Approval;
+use crate::policy::{By, Case, Said};
 use crate::protocol::client_modern::Rejected;
 use crate::protocol::elicitation::{Action, Summary};
 use crate::protocol::message::{self, Message};
@@ -134,6 +135,10 @@ impl Shared {
         reason: &'static str,
     ) {
         let Some(asked) = ticket.question else { return };
+        let by = match outcome {
+            Outcome::Timeout => By::Timeout,
+            _ => By::Limits,
+        };
         let record = Record::question_answered(today())
             .principal(principal)
             .server(&ticket.server)
@@ -141,6 +146,7 @@ impl Shared {
             .outcome(outcome)
             .reason(reason)
             .waited(now().saturating_duration_since(ticket.since));
+        let record = with_case(record, &Case::decided_by(by, Said::Cancel));
         self.audit.write(record).await;
     }
 }
@@ -149,10 +155,11 @@ impl Visit<'_> {
     /// Sends the client away with the question.
     async fn ask(&self) -> Result<Gate, Error> {
         if self.caller.can_be_asked(&self.question).is_err() {
-            return self.unasked("undeclared", NOBODY).await;
+            return self.unasked(By::Client, "undeclared", NOBODY).await;
         }
-        let Some(place) = self.place().await else {
-            return self.unasked("capacity", TOO_MANY).await;
+        let place = match self.place().await {
+            Ok(place) => place,
+            Err(why) => return self.unasked(By::Limits, why.reason(), TOO_MANY).await,
         };
         let question = Some((self.question.clone(), place));
         let bound = bound_as("approval", self.server, self.principal);
@@ -175,14 +182,17 @@ impl Visit<'_> {
     }
 
     /// A place for one more question. Who has none left loses their oldest one that nobody came back with.
-    async fn place(&self) -> Option<QuestionSlot> {
+    async fn place(&self) -> Result<QuestionSlot, QuestionLimited> {
         let limiter = &self.shared.limiter;
-        if let Ok(place) = limiter.question(self.server, self.principal) {
-            return Some(place);
-        }
-        let oldest = self.shared.ledger.drop_oldest(self.principal)?;
+        let place = limiter.question(self.server, self.principal);
+        let full = match place {
+            Err(full) if full != QuestionLimited::Rate => full,
+            // Nothing that is given up slows a server down that is too fast.
+            place => return place,
+        };
+        let oldest = self.shared.ledger.drop_oldest(self.principal).ok_or(full)?;
         self.lose(oldest).await;
-        limiter.question(self.server, self.principal).ok()
+        limiter.question(self.server, self.principal)
     }
 
     async fn lose(&self, ticket: Ticket) {
@@ -211,9 +221,10 @@ impl Visit<'_> {
             .about(Record::question_answered)
             .outcome(Outcome::Ok)
             .waited(now().saturating_duration_since(ticket.since));
-        if let Some(action) = action_of(action) {
-            record = record.action(action);
+        if let Some(answered) = action_of(action) {
+            record = record.action(answered);
         }
+        let record = with_case(record, &Case::decided_by(By::Person, said_of(action)));
         self.shared.audit.write(record).await;
         match action {
             Action::Accept => self.pass(&[("requestState", None), ("inputResponses", None)]),
@@ -258,9 +269,10 @@ impl Visit<'_> {
         Ok(Gate::Open(request, Some(approved)))
     }
 
-    async fn unasked(&self, reason: &'static str, why: &str) -> Result<Gate, Error> {
+    async fn unasked(&self, by: By, reason: &'static str, why: &str) -> Result<Gate, Error> {
         let record = self.about(Record::question_answered);
         let record = record.outcome(Outcome::Refused).reason(reason);
+        let record = with_case(record, &Case::decided_by(by, Said::Refuse));
         self.shared.audit.write(record).await;
         self.close(&complete(why), true)
     }

@@ -36,6 +36,7 @@ use super::approval::{Approved, Gate};
 use super::caller::Caller;
 use super::deliver::{Item, STALLED, room};
 use super::exchange::{about_call, of_failure, of_response};
+use super::lease::whose;
 use super::rpc::{self, Head, Next};
 use super::sink::Sink;
 use super::{Answer, Relay, Shared, now, today};
@@ -53,12 +54,14 @@ use crate::protocol::server_modern::{Outcome, headers};
 use crate::protocol::subscription;
 use crate::protocol::version::MODERN;
 use crate::telemetry::audit::{Record, Slot};
+use crate::upstream::Whose;
 use crate::upstream::server::Upstream;
 
 /// A request on its way through.
 struct Passage {
     shared: Arc<Shared>,
     server: Arc<Upstream>,
+    whose: Whose,
     flow: Flow,
     /// The request as the server gets it, but for the id.
     sent: Message,
@@ -140,6 +143,7 @@ impl Relay {
         let passage = Passage {
             shared: Arc::clone(shared),
             server: Arc::clone(upstream),
+            whose: whose(principal),
             sent: flow.for_server()?,
             flow,
             id: upstream.next_id(),
@@ -261,7 +265,7 @@ impl Passage {
     async fn round(&mut self) -> Result<Option<(u16, Message)>, Error> {
         let server = Arc::clone(&self.server);
         let (headers, id) = (self.headers.clone(), self.id.clone());
-        let sending = rpc::send(&server, &headers, self.sent.with_id(&id), &id);
+        let sending = rpc::send(&server, &self.whose, &headers, self.sent.with_id(&id), &id);
         let Some(head) = alive(&mut self.sink, self.keep_alive, sending).await else {
             return Ok(None);
         };

@@ -7,129 +7,19 @@
 // SERVER_ERA=modern says that the server is one of the modern era: it has no sessions, and nothing on a GET stream.
 // Prints a line per check and `N passed, N failed`; exit code 1 when one failed. `client.py` runs the same scenarios.
 import assert from 'node:assert/strict';
-import { Client } from '@modelcontextprotocol/sdk/client/index.js';
-import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { Protocol } from '@modelcontextprotocol/sdk/shared/protocol.js';
-import {
-  CreateMessageRequestSchema,
-  ElicitationCompleteNotificationSchema,
-  ElicitRequestSchema,
-  InitializeResultSchema,
-  ListRootsRequestSchema,
-  LoggingMessageNotificationSchema,
-  ResourceUpdatedNotificationSchema,
-  ToolListChangedNotificationSchema,
-} from '@modelcontextprotocol/sdk/types.js';
+import { Person } from './person.mjs';
+import { PATIENCE_MS, accept, runScenarios, signed, until } from './scenarios.mjs';
 
 const [label, endpoint, upstream] = process.argv.slice(2);
 const through = endpoint !== upstream;
 const modern = process.env.SERVER_ERA === 'modern';
-const PATIENCE_MS = 10_000;
-
-const CAPABILITIES = { elicitation: { form: {}, url: {} }, sampling: {}, roots: { listChanged: true } };
-const ROOTS = [
-  { uri: 'file:///home/ada', name: 'Ada' },
-  { uri: 'file:///srv/caf%C3%A9', name: 'Café' },
-];
-
-/** An SDK client that keeps what it was asked and told, and answers with `answer(params)`. */
-class Person {
-  asked = [];
-  sampled = [];
-  told = [];
-
-  constructor(answer, capabilities = CAPABILITIES) {
-    this.client = new Client({ name: 'interop-ts-client', version: '1.0.0' }, { capabilities });
-    if (capabilities.elicitation) {
-      this.client.setRequestHandler(ElicitRequestSchema, ({ params }) => {
-        this.asked.push(params);
-        return answer(params);
-      });
-    }
-    if (capabilities.sampling) {
-      this.client.setRequestHandler(CreateMessageRequestSchema, ({ params }) => {
-        this.sampled.push(params);
-        const text = `in short: ${params.messages[0].content.text}`;
-        return { model: 'toy-model', role: 'assistant', stopReason: 'endTurn', content: { type: 'text', text } };
-      });
-    }
-    if (capabilities.roots) this.client.setRequestHandler(ListRootsRequestSchema, () => ({ roots: ROOTS }));
-    for (const notice of [
-      LoggingMessageNotificationSchema,
-      ElicitationCompleteNotificationSchema,
-      ResourceUpdatedNotificationSchema,
-      ToolListChangedNotificationSchema,
-    ]) {
-      this.client.setNotificationHandler(notice, ({ method, params }) => void this.told.push({ method, ...params }));
-    }
-  }
-
-  /** Connects; `version` offers that revision instead of the SDK's newest, which takes the SDK's lower level. */
-  async connect({ url = endpoint, version, headers = {} } = {}) {
-    const opened = new Promise((resolve) => (this.getStreamOpen = resolve));
-    this.transport = new StreamableHTTPClientTransport(new URL(url), {
-      requestInit: { headers },
-      fetch: async (target, init) => {
-        const response = await fetch(target, init);
-        if (init?.method === 'GET' && response.ok) this.getStreamOpen();
-        return response;
-      },
-    });
-    this.listening = () => bounded(opened, 'the GET stream opens');
-    if (version === undefined) {
-      await this.client.connect(this.transport);
-      this.version = this.transport.protocolVersion;
-      return this;
-    }
-    await Protocol.prototype.connect.call(this.client, this.transport);
-    const clientInfo = { name: 'interop-ts-client', version: '1.0.0' };
-    const params = { protocolVersion: version, capabilities: CAPABILITIES, clientInfo };
-    const answer = await this.client.request({ method: 'initialize', params }, InitializeResultSchema);
-    this.version = answer.protocolVersion;
-    this.transport.setProtocolVersion(answer.protocolVersion);
-    await this.client.notification({ method: 'notifications/initialized' });
-    return this;
-  }
-
-  /** Calls a tool and gives the text of its answer. */
-  async call(name, args = {}, options = {}) {
-    const result = await this.client.callTool({ name, arguments: args }, undefined, { timeout: PATIENCE_MS, ...options });
-    assert.notEqual(result.isError, true, `${name} answered an error: ${JSON.stringify(result.content)}`);
-    return result.content[0].text;
-  }
-
-  async leave() {
-    await this.transport.terminateSession();
-    await this.client.close();
-  }
-}
-
-const accept = (content) => () => ({ action: 'accept', content });
-/** Answers a question with its own message and the person's name: an answer that went astray shows. */
-const signed = (name) => ({ message }) => ({ action: 'accept', content: { answer: `${name}:${message}` } });
 
 async function withPerson(answer, run, options) {
-  const person = await new Person(answer, options?.capabilities).connect(options);
+  const person = await new Person(answer, options?.capabilities).connect({ url: endpoint, ...options });
   try {
     return await run(person);
   } finally {
     await person.client.close();
-  }
-}
-
-function bounded(promise, what, patience = PATIENCE_MS) {
-  let timer;
-  const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`waited ${patience} ms in vain: ${what}`)), patience);
-  });
-  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
-}
-
-async function until(condition, what) {
-  const end = Date.now() + PATIENCE_MS;
-  while (!(await condition())) {
-    if (Date.now() > end) throw new Error(`waited ${PATIENCE_MS} ms in vain: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }
 
@@ -261,7 +151,7 @@ const scenarios = {
 
   'two users at once, each gets their own': async () => {
     const people = await Promise.all(['ada', 'bob'].map(async (name) => {
-      const person = await new Person(signed(name)).connect();
+      const person = await new Person(signed(name)).connect({ url: endpoint });
       await person.listening();
       return Object.assign(person, { name });
     }));
@@ -280,7 +170,7 @@ const scenarios = {
 
   'a question that the client answers with an error': () =>
     withPerson(() => { throw new Error('no screen'); }, async (person) => {
-      const result = await person.client.callTool({ name: 'book' }, undefined, { timeout: PATIENCE_MS });
+      const result = await person.result('book');
       assert.equal(result.isError, true);
       // No modern server hears of the error, its era can't say it: the gateway ends the call, in its own words.
       if (!modern) assert.match(result.content[0].text, /no screen/);
@@ -289,20 +179,20 @@ const scenarios = {
 
   'a question to a client without the capability': () =>
     withPerson(accept({}), async (person) => {
-      const result = await person.client.callTool({ name: 'book' }, undefined, { timeout: PATIENCE_MS });
+      const result = await person.result('book');
       assert.equal(result.isError, true);
       assert.equal(await person.call('echo', { text: 'still here' }), 'still here');
     }, { capabilities: {} }),
 
   'state belongs to the session': async () => {
-    const [ada, bob] = await Promise.all([new Person(accept({})).connect(), new Person(accept({})).connect()]);
+    const [ada, bob] = await Promise.all([new Person(accept({})).connect({ url: endpoint }), new Person(accept({})).connect({ url: endpoint })]);
     assert.deepEqual([await ada.call('counter'), await ada.call('counter'), await bob.call('counter')], ['1', '2', '1']);
     assert.equal(await ada.call('counter'), '3');
     await Promise.all([ada.leave(), bob.leave()]);
   },
 
   'session end': async () => {
-    const person = await new Person(accept({})).connect();
+    const person = await new Person(accept({})).connect({ url: endpoint });
     if (!modern) assert.equal(await person.call('counter'), '1');
     const headers = {
       'content-type': 'application/json',
@@ -318,7 +208,7 @@ const scenarios = {
   },
 
   'the server forgets the session; the client starts anew': async () => {
-    const person = await new Person(signed('ada')).connect();
+    const person = await new Person(signed('ada')).connect({ url: endpoint });
     const seen = JSON.parse(await person.call('whoami'));
     const headers = { 'mcp-session-id': seen['mcp-session-id'], 'mcp-protocol-version': person.version };
     assert.equal((await fetch(upstream, { method: 'DELETE', headers })).status, 200);
@@ -419,19 +309,5 @@ const OF_LEGACY = new Set([
   'lists, reads and errors are the server\'s own',
 ]);
 
-const only = process.env.ONLY;
-let passed = 0;
-let failed = 0;
-for (const [name, run] of Object.entries(scenarios)) {
-  if ((only && !name.includes(only)) || (modern && OF_LEGACY.has(name))) continue;
-  try {
-    await bounded(run(), 'the scenario ends', 2 * PATIENCE_MS);
-    passed++;
-    console.log(`ok    ${label}: ${name}`);
-  } catch (error) {
-    failed++;
-    console.log(`FAIL  ${label}: ${name}\n      ${String(error?.message ?? error).replaceAll('\n', '\n      ')}`);
-  }
-}
-console.log(`${passed} passed, ${failed} failed`);
-process.exit(failed === 0 ? 0 : 1);
+if (modern) for (const name of OF_LEGACY) delete scenarios[name];
+await runScenarios(label, scenarios, 2 * PATIENCE_MS);

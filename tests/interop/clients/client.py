@@ -10,180 +10,29 @@ Prints a line per check and `N passed, N failed`; exit code 1 when one failed. `
 
 import json
 import os
-import re
 import sys
 import time
-import traceback
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
 import httpx
 import mcp.types as types
-from mcp import ClientSession, McpError
-from mcp.client.streamable_http import streamable_http_client
-from pydantic import AnyUrl, BaseModel, FileUrl
+from mcp import McpError
+from pydantic import AnyUrl, BaseModel
+
+from person import Person, accept, cancel, connected, decline, signed
+from scenarios import PATIENCE, Scenario, equal, run_scenarios, scenario, scenarios, until
 
 LABEL, ENDPOINT, UPSTREAM = sys.argv[1:4]
 THROUGH = ENDPOINT != UPSTREAM
 MODERN = os.environ.get("SERVER_ERA") == "modern"
-PATIENCE = 10.0
-
-ROOTS = [
-    types.Root(uri=FileUrl("file:///home/ada"), name="Ada"),
-    types.Root(uri=FileUrl("file:///srv/caf%C3%A9"), name="Café"),
-]
-
-Answer = Callable[[types.ElicitRequestParams], types.ElicitResult | types.ErrorData]
-
-
-class Person:
-    """An SDK client that keeps what it was asked and told, and answers with `answer(params)`."""
-
-    session: ClientSession
-    version: str
-    session_id: Callable[[], str | None]
-
-    def __init__(self, answer: Answer | None) -> None:
-        self.answer = answer
-        self.asked: list[types.ElicitRequestParams] = []
-        self.sampled: list[types.CreateMessageRequestParams] = []
-        self.told: list[dict[str, Any]] = []
-        self.get_stream_open = anyio.Event()
-
-    async def on_elicit(self, _: Any, params: types.ElicitRequestParams) -> types.ElicitResult | types.ErrorData:
-        self.asked.append(params)
-        return self.answer(params)
-
-    async def on_sampling(self, _: Any, params: types.CreateMessageRequestParams) -> types.CreateMessageResult:
-        self.sampled.append(params)
-        text = f"in short: {params.messages[0].content.text}"
-        return types.CreateMessageResult(
-            model="toy-model", role="assistant", stopReason="endTurn", content=types.TextContent(type="text", text=text)
-        )
-
-    async def on_roots(self, _: Any) -> types.ListRootsResult:
-        return types.ListRootsResult(roots=ROOTS)
-
-    async def on_message(self, message: Any) -> None:
-        if isinstance(message, types.ServerNotification):
-            notice = message.root.model_dump(mode="json", exclude_none=True)
-            notice.pop("jsonrpc", None)  # an unknown field to the models of this SDK, which keep it
-            self.told.append(notice)
-
-    async def on_response(self, response: httpx.Response) -> None:
-        if response.request.method == "GET" and response.is_success:
-            self.get_stream_open.set()
-
-    async def listening(self) -> None:
-        with anyio.fail_after(PATIENCE):
-            await self.get_stream_open.wait()
-
-    async def result(self, name: str, **arguments: Any) -> types.CallToolResult:
-        return await self.session.call_tool(name, arguments)
-
-    async def call(self, name: str, progress: Any = None, **arguments: Any) -> str:
-        """Calls a tool and gives the text of its answer."""
-        result = await self.session.call_tool(name, arguments, progress_callback=progress)
-        assert not result.isError, f"{name} answered an error: {result.content}"
-        return result.content[0].text
-
-    async def initialize(self, version: str | None) -> None:
-        """`version` offers that revision instead of the SDK's newest, which takes the SDK's lower level."""
-        if version is None:
-            self.version = str((await self.session.initialize()).protocolVersion)
-            return
-        capabilities = types.ClientCapabilities(
-            elicitation=types.ElicitationCapability(form=types.FormElicitationCapability()),
-            sampling=types.SamplingCapability(),
-            roots=types.RootsCapability(listChanged=True),
-        )
-        client = types.Implementation(name="interop-py-client", version="1.0.0")
-        params = types.InitializeRequestParams(protocolVersion=version, capabilities=capabilities, clientInfo=client)
-        request = types.ClientRequest(types.InitializeRequest(params=params))
-        self.version = str((await self.session.send_request(request, types.InitializeResult)).protocolVersion)
-        await self.session.send_notification(types.ClientNotification(types.InitializedNotification()))
-
-
-@asynccontextmanager
-async def connected(
-    answer: Answer | None,
-    url: str = ENDPOINT,
-    version: str | None = None,
-    headers: dict[str, str] | None = None,
-) -> AsyncIterator[Person]:
-    """A person with a session, which ends with a DELETE; without `answer` it declares no capabilities."""
-    person = Person(answer)
-    able = answer is not None
-    timeout = httpx.Timeout(PATIENCE)
-    hooks = {"response": [person.on_response]}
-    async with httpx.AsyncClient(timeout=timeout, headers=headers, event_hooks=hooks) as http:
-        async with streamable_http_client(url, http_client=http) as (read, write, session_id):
-            async with ClientSession(
-                read,
-                write,
-                elicitation_callback=person.on_elicit if able else None,
-                sampling_callback=person.on_sampling if able else None,
-                list_roots_callback=person.on_roots if able else None,
-                message_handler=person.on_message,
-                client_info=types.Implementation(name="interop-py-client", version="1.0.0"),
-            ) as session:
-                person.session, person.session_id = session, session_id
-                await person.initialize(version)
-                yield person
-
-
-def accept(**content: Any) -> Answer:
-    return lambda _: types.ElicitResult(action="accept", content=content)
-
-
-def decline(_: Any) -> types.ElicitResult:
-    return types.ElicitResult(action="decline")
-
-
-def cancel(_: Any) -> types.ElicitResult:
-    return types.ElicitResult(action="cancel")
-
-
-def signed(name: str) -> Answer:
-    """Answers a question with its own message and the person's name: an answer that went astray shows."""
-    return lambda params: types.ElicitResult(action="accept", content={"answer": f"{name}:{params.message}"})
-
-
-async def until(condition: Callable[[], Any], what: str) -> None:
-    end = time.monotonic() + PATIENCE
-    while True:
-        met = condition()
-        if isinstance(met, Awaitable):
-            met = await met
-        if met:
-            return
-        assert time.monotonic() < end, f"waited {PATIENCE:.0f} s in vain: {what}"
-        await anyio.sleep(0.02)
-
-
-def equal(left: Any, right: Any) -> None:
-    assert left == right, f"\n  got      {left!r}\n  expected {right!r}"
-
-
-Scenario = Callable[[], Awaitable[None]]
-scenarios: dict[str, Scenario] = {}
-
-
-def scenario(name: str) -> Callable[[Scenario], Scenario]:
-    def add(run: Scenario) -> Scenario:
-        scenarios[name] = run
-        return run
-
-    return add
 
 
 @scenario("elicitation accepted")
 async def _() -> None:
-    async with connected(accept(party_size=4, seating="terrace", note="Zoë ☂")) as person:
+    async with connected(ENDPOINT, accept(party_size=4, seating="terrace", note="Zoë ☂")) as person:
         equal(await person.call("book"), "booked: 4 terrace Zoë ☂")
         equal(len(person.asked), 1)
         question = person.asked[0]
@@ -194,29 +43,29 @@ async def _() -> None:
 
 @scenario("elicitation declined")
 async def _() -> None:
-    async with connected(decline) as person:
+    async with connected(ENDPOINT, decline) as person:
         equal(await person.call("book"), "no booking: decline")
         equal(await person.call("confirm"), "declined")
 
 
 @scenario("elicitation cancelled")
 async def _() -> None:
-    async with connected(cancel) as person:
+    async with connected(ENDPOINT, cancel) as person:
         equal(await person.call("book"), "no booking: cancel")
         equal(await person.call("confirm"), "cancelled")
 
 
 @scenario("yes and no are told apart")
 async def _() -> None:
-    async with connected(accept(sure=True)) as person:
+    async with connected(ENDPOINT, accept(sure=True)) as person:
         equal(await person.call("confirm"), "accepted: yes")
-    async with connected(accept(sure=False)) as person:
+    async with connected(ENDPOINT, accept(sure=False)) as person:
         equal(await person.call("confirm"), "accepted: no")
 
 
 @scenario("URL elicitation and its completion")
 async def _() -> None:
-    async with connected(lambda _: types.ElicitResult(action="accept")) as person:
+    async with connected(ENDPOINT, lambda _: types.ElicitResult(action="accept")) as person:
         equal(await person.call("open_url", id="pay-7"), "url: accept")
         question = person.asked[0]
         equal((question.mode, str(question.url)), ("url", "https://pay.example/pay-7?a=1&b=%20"))
@@ -231,20 +80,20 @@ async def _() -> None:
 
 @scenario("URL elicitation declined")
 async def _() -> None:
-    async with connected(decline) as person:
+    async with connected(ENDPOINT, decline) as person:
         equal(await person.call("open_url", id="pay-8"), "url: decline")
 
 
 @scenario("sampling")
 async def _() -> None:
-    async with connected(accept()) as person:
+    async with connected(ENDPOINT, accept()) as person:
         equal(await person.call("summarize", text="a long story"), "toy-model: in short: a long story")
         equal(person.sampled[0].maxTokens, 50)
 
 
 @scenario("roots")
 async def _() -> None:
-    async with connected(accept()) as person:
+    async with connected(ENDPOINT, accept()) as person:
         await person.listening()
         equal(await person.call("where"), "file:///home/ada=Ada file:///srv/caf%C3%A9=Café")
 
@@ -256,7 +105,7 @@ async def _() -> None:
     async def progress(done: float, total: float | None, message: str | None) -> None:
         steps.append((done, total, message))
 
-    async with connected(accept()) as person:
+    async with connected(ENDPOINT, accept()) as person:
         # A server of the modern era logs for who asks for it; Python's doesn't say that it does, so nobody can ask.
         silent = MODERN and not person.session.get_server_capabilities().logging
         if MODERN and not silent:
@@ -271,7 +120,7 @@ async def _() -> None:
 @scenario("cancellation reaches the server")
 async def _() -> None:
     label = f"cancel-{os.getpid()}-{time.time_ns()}"
-    async with connected(accept()) as person:
+    async with connected(ENDPOINT, accept()) as person:
         counting = anyio.Event()
 
         async def progress(done: float, _total: float | None, _message: str | None) -> None:
@@ -304,27 +153,27 @@ async def _() -> None:
 
 @scenario("two questions one after the other")
 async def _() -> None:
-    async with connected(signed("ada")) as person:
+    async with connected(ENDPOINT, signed("ada")) as person:
         equal(await person.call("ask_twice"), "ada:First? then ada:Second, after ada:First??")
         equal([question.message for question in person.asked], ["First?", "Second, after ada:First??"])
 
 
 @scenario("several questions at once")
 async def _() -> None:
-    async with connected(signed("ada")) as person:
+    async with connected(ENDPOINT, signed("ada")) as person:
         equal(await person.call("ask_at_once", n=8), " ".join(f"ada:Question {i}?" for i in range(8)))
 
 
 @scenario("question on the GET stream")
 async def _() -> None:
-    async with connected(signed("ada")) as person:
+    async with connected(ENDPOINT, signed("ada")) as person:
         await person.listening()
         equal(await person.call("ask_on_get", message="Here?"), "ada:Here?")
 
 
 @scenario("resource updated and list changed on the GET stream")
 async def _() -> None:
-    async with connected(accept()) as person:
+    async with connected(ENDPOINT, accept()) as person:
         await person.listening()
         if MODERN:
             await person.session.subscribe_resource(AnyUrl("note://menu"))
@@ -337,7 +186,7 @@ async def _() -> None:
 
 @scenario("20 questions on one session")
 async def _() -> None:
-    async with connected(signed("ada")) as person:
+    async with connected(ENDPOINT, signed("ada")) as person:
         for i in range(20):
             equal(await person.call("ask", message=f"Q{i}"), f"ada:Q{i}")
         equal(len(person.asked), 20)
@@ -345,7 +194,7 @@ async def _() -> None:
 
 @scenario("20 calls at once on one session")
 async def _() -> None:
-    async with connected(signed("ada")) as person, anyio.create_task_group() as calls:
+    async with connected(ENDPOINT, signed("ada")) as person, anyio.create_task_group() as calls:
 
         async def one(i: int) -> None:
             equal(await person.call("ask", message=f"Q{i}"), f"ada:Q{i}")
@@ -356,7 +205,7 @@ async def _() -> None:
 
 @scenario("two users at once, each gets their own")
 async def _() -> None:
-    async with connected(signed("ada")) as ada, connected(signed("bob")) as bob:
+    async with connected(ENDPOINT, signed("ada")) as ada, connected(ENDPOINT, signed("bob")) as bob:
         assert ada.session_id() != bob.session_id()
 
         async def one(person: Person, name: str, i: int) -> None:
@@ -379,7 +228,7 @@ async def _() -> None:
 
 @scenario("a question that the client answers with an error")
 async def _() -> None:
-    async with connected(lambda _: types.ErrorData(code=-1, message="no screen")) as person:
+    async with connected(ENDPOINT, lambda _: types.ErrorData(code=-1, message="no screen")) as person:
         result = await person.result("book")
         assert result.isError
         # No modern server hears of the error, its era can't say it: the gateway ends the call, in its own words.
@@ -389,20 +238,20 @@ async def _() -> None:
 
 @scenario("a question to a client without the capability")
 async def _() -> None:
-    async with connected(None) as person:
+    async with connected(ENDPOINT, None) as person:
         assert (await person.result("book")).isError
         equal(await person.call("echo", text="still here"), "still here")
 
 
 @scenario("state belongs to the session")
 async def _() -> None:
-    async with connected(accept()) as ada, connected(accept()) as bob:
+    async with connected(ENDPOINT, accept()) as ada, connected(ENDPOINT, accept()) as bob:
         equal([await person.call("counter") for person in (ada, ada, bob, ada)], ["1", "2", "1", "3"])
 
 
 @scenario("session end")
 async def _() -> None:
-    async with connected(accept()) as person:
+    async with connected(ENDPOINT, accept()) as person:
         if not MODERN:
             equal(await person.call("counter"), "1")
         headers = {
@@ -414,13 +263,13 @@ async def _() -> None:
         late = {"jsonrpc": "2.0", "id": 9, "method": "tools/list"}
         equal((await http.post(ENDPOINT, json=late, headers=headers)).status_code, 404)
     if not MODERN:
-        async with connected(accept()) as person:
+        async with connected(ENDPOINT, accept()) as person:
             equal(await person.call("counter"), "1")
 
 
 @scenario("the server forgets the session; the client starts anew")
 async def _() -> None:
-    async with connected(signed("ada")) as person:
+    async with connected(ENDPOINT, signed("ada")) as person:
         seen = json.loads(await person.call("whoami"))
         headers = {"mcp-session-id": seen["mcp-session-id"], "mcp-protocol-version": person.version}
         async with httpx.AsyncClient() as http:
@@ -432,14 +281,14 @@ async def _() -> None:
             equal((error.error.code, error.error.message), (32600, "Session terminated"))
         else:
             raise AssertionError(f"the forgotten session answered {answer}")
-    async with connected(signed("ada")) as person:
+    async with connected(ENDPOINT, signed("ada")) as person:
         equal(await person.call("counter"), "1")
         equal(await person.call("ask", message="Back?"), "ada:Back?")
 
 
 @scenario("headers that reach the server")
 async def _() -> None:
-    async with connected(accept(), headers={"authorization": "Bearer inbound-canary"}) as person:
+    async with connected(ENDPOINT, accept(), headers={"authorization": "Bearer inbound-canary"}) as person:
         seen = json.loads(await person.call("whoami"))
         equal(seen["mcp-protocol-version"], "2026-07-28" if MODERN else person.version)
         equal(seen.get("mcp-method"), "tools/call" if MODERN else None)
@@ -473,7 +322,7 @@ async def _() -> None:
     ]
 
     async def answers(url: str) -> list[str]:
-        async with connected(accept(), url=url) as person:
+        async with connected(url, accept()) as person:
             lines = [repr(person.session.get_server_capabilities())]
             for request in requests:
                 try:
@@ -490,13 +339,13 @@ async def _() -> None:
 @scenario("large texts")
 async def _() -> None:
     text = "größer – " * 40_000
-    async with connected(accept()) as person:
+    async with connected(ENDPOINT, accept()) as person:
         equal(await person.call("echo", text=text) == text, True)
 
 
 @scenario("logging level and ping")
 async def _() -> None:
-    async with connected(accept()) as person:
+    async with connected(ENDPOINT, accept()) as person:
         await person.session.send_ping()
         if person.session.get_server_capabilities().logging:
             await person.session.set_logging_level("debug")
@@ -504,7 +353,7 @@ async def _() -> None:
 
 def speaks(version: str, chosen: str) -> Scenario:
     async def run() -> None:
-        async with connected(signed("ada"), version=version) as person:
+        async with connected(ENDPOINT, signed("ada"), version=version) as person:
             equal(person.version, chosen)
             if MODERN:
                 equal(await person.call("echo", text="Old?"), "Old?")
@@ -531,35 +380,9 @@ OF_LEGACY = {
     "the server forgets the session; the client starts anew",
     "lists, reads and errors are the server's own",
 }
-
-
-def reason(error: BaseException) -> str:
-    """The first cause inside the exception groups that task groups make."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    last = traceback.extract_tb(error.__traceback__)[-1] if error.__traceback__ else None
-    place = f" (line {last.lineno} of {os.path.basename(last.filename)})" if last else ""
-    return f"{type(error).__name__}: {error}{place}"
-
-
-async def main() -> int:
-    passed = failed = 0
-    only = os.environ.get("ONLY", "")
-    for name, run in scenarios.items():
-        if only not in name or (MODERN and name in OF_LEGACY):
-            continue
-        try:
-            with anyio.fail_after(PATIENCE * 2):
-                await run()
-        except Exception as error:
-            failed += 1
-            print(f"FAIL  {LABEL}: {name}\n      " + re.sub(r"\n", "\n      ", reason(error)), flush=True)
-        else:
-            passed += 1
-            print(f"ok    {LABEL}: {name}", flush=True)
-    print(f"{passed} passed, {failed} failed", flush=True)
-    return 0 if failed == 0 else 1
-
+if MODERN:
+    for _name in OF_LEGACY:
+        del scenarios[_name]
 
 warnings.simplefilter("ignore", DeprecationWarning)
-sys.exit(anyio.run(main))
+sys.exit(anyio.run(run_scenarios, LABEL, PATIENCE * 2))

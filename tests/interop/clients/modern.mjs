@@ -9,95 +9,18 @@
 // KEY_ADA and KEY_BOB are what two people identify themselves with to the gateway.
 // Prints a line per check and `N passed, N failed`; exit code 1 when one failed. `modern.py` runs the same scenarios.
 import assert from 'node:assert/strict';
-import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { Person, VERSION } from './modern-person.mjs';
+import { PATIENCE_MS, accept, runScenarios, signed, until } from './scenarios.mjs';
 
 const [label, endpoint, upstream, era] = process.argv.slice(2);
 const through = endpoint !== upstream;
-const PATIENCE_MS = 10_000;
-const VERSION = '2026-07-28';
-const LOG_LEVEL = 'io.modelcontextprotocol/logLevel';
-
-const CAPABILITIES = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
-const ROOTS = [
-  { uri: 'file:///home/ada', name: 'Ada' },
-  { uri: 'file:///srv/caf%C3%A9', name: 'Café' },
-];
-
-/** An SDK client that keeps what it was asked and told, and answers with `answer(params)`. */
-class Person {
-  asked = [];
-  sampled = [];
-  told = [];
-
-  constructor(answer, { capabilities = CAPABILITIES, mode = { pin: VERSION }, name = 'ada' } = {}) {
-    this.name = name;
-    this.client = new Client({ name: 'interop-ts2-client', version: '1.0.0' }, { capabilities, versionNegotiation: { mode } });
-    if (capabilities.elicitation) {
-      this.client.setRequestHandler('elicitation/create', ({ params }) => {
-        this.asked.push(params);
-        return answer(params);
-      });
-    }
-    if (capabilities.sampling) {
-      this.client.setRequestHandler('sampling/createMessage', ({ params }) => {
-        this.sampled.push(params);
-        const text = `in short: ${params.messages[0].content.text}`;
-        return { model: 'toy-model', role: 'assistant', stopReason: 'endTurn', content: { type: 'text', text } };
-      });
-    }
-    if (capabilities.roots) this.client.setRequestHandler('roots/list', () => ({ roots: ROOTS }));
-    for (const notice of ['message', 'resources/updated', 'tools/list_changed']) {
-      const take = ({ method, params }) => void this.told.push({ method, ...params });
-      this.client.setNotificationHandler(`notifications/${notice}`, take);
-    }
-  }
-
-  async connect() {
-    const authorization = `Bearer ${process.env[`KEY_${this.name.toUpperCase()}`]}`;
-    this.transport = new StreamableHTTPClientTransport(new URL(endpoint), { requestInit: { headers: { authorization } } });
-    await this.client.connect(this.transport);
-    return this;
-  }
-
-  result(name, args = {}, { logLevel, ...options } = {}) {
-    const _meta = logLevel && { _meta: { [LOG_LEVEL]: logLevel } };
-    return this.client.callTool({ name, arguments: args, ..._meta }, { timeout: PATIENCE_MS, ...options });
-  }
-
-  /** Calls a tool and gives the text of its answer. */
-  async call(name, args, options) {
-    const result = await this.result(name, args, options);
-    assert.notEqual(result.isError, true, `${name} answered an error: ${JSON.stringify(result.content)}`);
-    return result.content[0].text;
-  }
-}
-
-const accept = (content) => () => ({ action: 'accept', content });
-/** Answers a question with its own message and the person's name: an answer that went astray shows. */
-const signed = (name) => ({ message }) => ({ action: 'accept', content: { answer: `${name}:${message}` } });
 
 async function withPerson(answer, run, options) {
-  const person = await new Person(answer, options).connect();
+  const person = await new Person(answer, options).connect({ url: endpoint });
   try {
     return await run(person);
   } finally {
     await person.client.close();
-  }
-}
-
-function bounded(promise, what, patience = PATIENCE_MS) {
-  let timer;
-  const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`waited ${patience} ms in vain: ${what}`)), patience);
-  });
-  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
-}
-
-async function until(condition, what) {
-  const end = Date.now() + PATIENCE_MS;
-  while (!(await condition())) {
-    if (Date.now() > end) throw new Error(`waited ${PATIENCE_MS} ms in vain: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }
 
@@ -267,7 +190,7 @@ const scenarios = {
     }),
 
   'two users at once, each gets their own': async () => {
-    const people = await Promise.all(['ada', 'bob'].map((name) => new Person(signed(name), { name }).connect()));
+    const people = await Promise.all(['ada', 'bob'].map((name) => new Person(signed(name), { name }).connect({ url: endpoint })));
     const tools = era === 'legacy' ? ['ask', 'ask_on_get'] : ['ask'];
     await Promise.all(people.flatMap((person) => Array.from({ length: 10 }, async (_, i) => {
       const message = `${person.name} ${i}`;
@@ -343,7 +266,7 @@ const scenarios = {
       }),
 
     'state belongs to the person': async () => {
-      const [ada, bob] = await Promise.all(['ada', 'bob'].map((name) => new Person(signed(name), { name }).connect()));
+      const [ada, bob] = await Promise.all(['ada', 'bob'].map((name) => new Person(signed(name), { name }).connect({ url: endpoint })));
       const before = Number(await ada.call('counter'));
       await bob.call('counter');
       assert.equal(await ada.call('counter'), String(before + 1));
@@ -363,19 +286,4 @@ const scenarios = {
   }),
 };
 
-const only = process.env.ONLY;
-let passed = 0;
-let failed = 0;
-for (const [name, run] of Object.entries(scenarios)) {
-  if (only && !name.includes(only)) continue;
-  try {
-    await bounded(run(), 'the scenario ends', 4 * PATIENCE_MS);
-    passed++;
-    console.log(`ok    ${label}: ${name}`);
-  } catch (error) {
-    failed++;
-    console.log(`FAIL  ${label}: ${name}\n      ${String(error?.message ?? error).replaceAll('\n', '\n      ')}`);
-  }
-}
-console.log(`${passed} passed, ${failed} failed`);
-process.exit(failed === 0 ? 0 : 1);
+await runScenarios(label, scenarios, 4 * PATIENCE_MS);

@@ -12,153 +12,27 @@ Prints a line per check and `N passed, N failed`; exit code 1 when one failed. `
 
 import json
 import os
-import re
 import sys
 import time
-import traceback
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
 import httpx2
 import mcp_types as types
-from mcp import Client, MCPError
-from mcp.client.streamable_http import streamable_http_client
+from mcp import MCPError
 from mcp.client.subscriptions import ToolsListChanged
+
+from modern_person import VERSION, Person, accept, cancel, connected, consent, decline, signed
+from scenarios import PATIENCE, equal, run_scenarios, scenario, until
 
 LABEL, ENDPOINT, UPSTREAM, ERA = sys.argv[1:5]
 THROUGH = ENDPOINT != UPSTREAM
-PATIENCE = 10.0
-VERSION = "2026-07-28"
-
-ROOTS = [
-    types.Root(uri="file:///home/ada", name="Ada"),
-    types.Root(uri="file:///srv/caf%C3%A9", name="Café"),
-]
-
-Answer = Callable[[types.ElicitRequestParams], types.ElicitResult | types.ErrorData]
-
-
-class Person:
-    """An SDK client that keeps what it was asked and told, and answers with `answer(params)`."""
-
-    client: Client
-
-    def __init__(self, answer: Answer | None, name: str) -> None:
-        self.answer = answer
-        self.name = name
-        self.asked: list[types.ElicitRequestParams] = []
-        self.sampled: list[types.CreateMessageRequestParams] = []
-        self.logs: list[types.LoggingMessageNotificationParams] = []
-
-    async def on_elicit(self, _: Any, params: types.ElicitRequestParams) -> types.ElicitResult | types.ErrorData:
-        self.asked.append(params)
-        assert self.answer
-        return self.answer(params)
-
-    async def on_sampling(self, _: Any, params: types.CreateMessageRequestParams) -> types.CreateMessageResult:
-        self.sampled.append(params)
-        text = f"in short: {params.messages[0].content.text}"
-        return types.CreateMessageResult(
-            model="toy-model", role="assistant", stop_reason="endTurn", content=types.TextContent(text=text)
-        )
-
-    async def on_roots(self, _: Any) -> types.ListRootsResult:
-        return types.ListRootsResult(roots=ROOTS)
-
-    async def on_log(self, params: types.LoggingMessageNotificationParams) -> None:
-        self.logs.append(params)
-
-    async def result(self, name: str, **arguments: Any) -> types.CallToolResult:
-        return await self.client.call_tool(name, arguments)
-
-    async def call(self, name: str, progress: Any = None, level: str | None = None, **arguments: Any) -> str:
-        """Calls a tool and gives the text of its answer."""
-        meta = {"io.modelcontextprotocol/logLevel": level} if level else None
-        result = await self.client.call_tool(name, arguments, progress_callback=progress, meta=meta)
-        assert not result.is_error, f"{name} answered an error: {result.content}"
-        return result.content[0].text
-
-
-@asynccontextmanager
-async def connected(answer: Answer | None, name: str = "ada", mode: str = VERSION) -> AsyncIterator[Person]:
-    """A person with a client; without `answer` it declares no capabilities."""
-    person = Person(answer, name)
-    able = answer is not None
-    headers = {"authorization": f"Bearer {os.environ['KEY_' + name.upper()]}"}
-    async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE * 3) as http:
-        async with Client(
-            streamable_http_client(ENDPOINT, http_client=http),
-            elicitation_callback=person.on_elicit if able else None,
-            sampling_callback=person.on_sampling if able else None,
-            list_roots_callback=person.on_roots if able else None,
-            logging_callback=person.on_log,
-            client_info=types.Implementation(name="interop-py2-client", version="1.0.0"),
-            mode=mode,
-            read_timeout_seconds=PATIENCE * 3,
-        ) as client:
-            person.client = client
-            yield person
-
-
-def accept(**content: Any) -> Answer:
-    return lambda _: types.ElicitResult(action="accept", content=content)
-
-
-def consent(_: Any) -> types.ElicitResult:
-    return types.ElicitResult(action="accept")
-
-
-def decline(_: Any) -> types.ElicitResult:
-    return types.ElicitResult(action="decline")
-
-
-def cancel(_: Any) -> types.ElicitResult:
-    return types.ElicitResult(action="cancel")
-
-
-def signed(name: str) -> Answer:
-    """Answers a question with its own message and the person's name: an answer that went astray shows."""
-    return lambda params: types.ElicitResult(action="accept", content={"answer": f"{name}:{params.message}"})
-
-
-async def until(condition: Callable[[], Any], what: str) -> None:
-    end = time.monotonic() + PATIENCE
-    while True:
-        met = condition()
-        if isinstance(met, Awaitable):
-            met = await met
-        if met:
-            return
-        assert time.monotonic() < end, f"waited {PATIENCE:.0f} s in vain: {what}"
-        await anyio.sleep(0.02)
-
-
-def equal(left: Any, right: Any) -> None:
-    assert left == right, f"\n  got      {left!r}\n  expected {right!r}"
-
-
-Scenario = Callable[[], Awaitable[None]]
-scenarios: dict[str, Scenario] = {}
-
-
-def scenario(name: str, era: str | None = None) -> Callable[[Scenario], Scenario]:
-    """Registers a scenario, for servers of one era only if one is named."""
-
-    def add(run: Scenario) -> Scenario:
-        if era in (None, ERA):
-            scenarios[name] = run
-        return run
-
-    return add
 
 
 @scenario("who the server is")
 async def _() -> None:
-    async with connected(accept(), mode="auto") as person:
+    async with connected(ENDPOINT, accept(), mode="auto") as person:
         equal(person.client.protocol_version, VERSION)
         assert person.client.server_info and person.client.server_info.name.startswith("interop-")
         assert person.client.server_capabilities.tools
@@ -168,14 +42,14 @@ async def _() -> None:
 
 @scenario("a client that probes finds the modern era")
 async def _() -> None:
-    async with connected(signed("ada"), mode="auto") as person:
+    async with connected(ENDPOINT, signed("ada"), mode="auto") as person:
         equal(person.client.protocol_version, VERSION)
         equal(await person.call("ask", message="Found?"), "ada:Found?")
 
 
 @scenario("elicitation accepted")
 async def _() -> None:
-    async with connected(accept(party_size=4, seating="terrace", note="Zoë ☂")) as person:
+    async with connected(ENDPOINT, accept(party_size=4, seating="terrace", note="Zoë ☂")) as person:
         equal(await person.call("book"), "booked: 4 terrace Zoë ☂")
         equal(len(person.asked), 1)
         question = person.asked[0]
@@ -186,29 +60,29 @@ async def _() -> None:
 
 @scenario("elicitation declined")
 async def _() -> None:
-    async with connected(decline) as person:
+    async with connected(ENDPOINT, decline) as person:
         equal(await person.call("book"), "no booking: decline")
         equal(await person.call("confirm"), "declined")
 
 
 @scenario("elicitation cancelled")
 async def _() -> None:
-    async with connected(cancel) as person:
+    async with connected(ENDPOINT, cancel) as person:
         equal(await person.call("book"), "no booking: cancel")
         equal(await person.call("confirm"), "cancelled")
 
 
 @scenario("yes and no are told apart")
 async def _() -> None:
-    async with connected(accept(sure=True)) as person:
+    async with connected(ENDPOINT, accept(sure=True)) as person:
         equal(await person.call("confirm"), "accepted: yes")
-    async with connected(accept(sure=False)) as person:
+    async with connected(ENDPOINT, accept(sure=False)) as person:
         equal(await person.call("confirm"), "accepted: no")
 
 
 @scenario("URL elicitation")
 async def _() -> None:
-    async with connected(consent) as person:
+    async with connected(ENDPOINT, consent) as person:
         equal(await person.call("open_url", id="pay-7"), "url: accept")
         question = person.asked[0]
         expected = ("url", "Please pay", "https://pay.example/pay-7?a=1&b=%20")
@@ -217,13 +91,13 @@ async def _() -> None:
 
 @scenario("URL elicitation declined")
 async def _() -> None:
-    async with connected(decline) as person:
+    async with connected(ENDPOINT, decline) as person:
         equal(await person.call("open_url", id="pay-8"), "url: decline")
 
 
 @scenario("URL elicitation by an error, until it is paid")
 async def _() -> None:
-    async with connected(consent) as person:
+    async with connected(ENDPOINT, consent) as person:
         id = f"py-{os.getpid()}-{THROUGH}"
         equal(await person.call("pay_first", id=id), "paid after 2 refusals")
         equal(str(person.asked[0].url), f"https://pay.example/{id}?a=1&b=%20")
@@ -231,20 +105,20 @@ async def _() -> None:
 
 @scenario("sampling")
 async def _() -> None:
-    async with connected(accept()) as person:
+    async with connected(ENDPOINT, accept()) as person:
         equal(await person.call("summarize", text="a long story"), "toy-model: in short: a long story")
         equal(person.sampled[0].max_tokens, 50)
 
 
 @scenario("roots")
 async def _() -> None:
-    async with connected(accept()) as person:
+    async with connected(ENDPOINT, accept()) as person:
         equal(await person.call("where"), "file:///home/ada=Ada file:///srv/caf%C3%A9=Café")
 
 
 @scenario("a prompt and a resource that ask")
 async def _() -> None:
-    async with connected(signed("ada")) as person:
+    async with connected(ENDPOINT, signed("ada")) as person:
         prompt = await person.client.get_prompt("asked")
         equal(prompt.messages[0].content.text, "ada:Write what?")
         resource = await person.client.read_resource("note://ask/soup")
@@ -259,7 +133,7 @@ async def _() -> None:
     async def progress(done: float, total: float | None, message: str | None) -> None:
         steps.append((done, total, message))
 
-    async with connected(accept()) as person:
+    async with connected(ENDPOINT, accept()) as person:
         text = await person.call("count_slowly", progress, "info", n=5, pause_ms=5, label="slow")
         equal(text, "counted to 5")
         equal(steps, [(i, 5, f"slow {i}") for i in range(1, 6)])
@@ -268,7 +142,7 @@ async def _() -> None:
 
 @scenario("no log for a request that wants none, or less")
 async def _() -> None:
-    async with connected(accept()) as person:
+    async with connected(ENDPOINT, accept()) as person:
         equal(await person.call("count_slowly", n=3, pause_ms=1, label="quiet"), "counted to 3")
         equal(await person.call("count_slowly", level="error", n=3, pause_ms=1, label="quiet"), "counted to 3")
         equal(person.logs, [])
@@ -281,7 +155,7 @@ async def _() -> None:
     async def progress(done: float, _total: float | None, _message: str | None) -> None:
         steps.append(done)
 
-    async with connected(signed("ada")) as person:
+    async with connected(ENDPOINT, signed("ada")) as person:
         equal(await person.call("ask_midway", progress, "info", message="Midway?"), "ada:Midway?")
         equal(steps, [1, 2])
         equal([log.data for log in person.logs], ["step 1", "step 2"])
@@ -290,14 +164,14 @@ async def _() -> None:
 @scenario("cancellation reaches the server")
 async def _() -> None:
     label = f"cancel-{os.getpid()}-{time.time_ns()}"
-    async with connected(accept()) as person, anyio.create_task_group() as calls:
+    async with connected(ENDPOINT, accept()) as person, anyio.create_task_group() as calls:
 
         async def progress(done: float, _total: float | None, _message: str | None) -> None:
             if done >= 2:
                 calls.cancel_scope.cancel()
 
         calls.start_soon(lambda: person.call("count_slowly", progress, n=100_000, pause_ms=10, label=label))
-    async with connected(accept()) as person:
+    async with connected(ENDPOINT, accept()) as person:
 
         async def stopped() -> bool:
             return await person.call("was_cancelled", label=label) == "true"
@@ -309,7 +183,7 @@ async def _() -> None:
 @scenario("cancellation of a round after the first reaches the server")
 async def _() -> None:
     label = f"later-{os.getpid()}-{time.time_ns()}"
-    async with connected(accept(answer="yes")) as person:
+    async with connected(ENDPOINT, accept(answer="yes")) as person:
         async with anyio.create_task_group() as calls:
             calls.start_soon(lambda: person.call("ask_then_count", None, "info", label=label))
             await until(lambda: any(log.data == "counting" for log in person.logs), "the counting starts")
@@ -323,21 +197,21 @@ async def _() -> None:
 
 @scenario("two questions one after the other")
 async def _() -> None:
-    async with connected(signed("ada")) as person:
+    async with connected(ENDPOINT, signed("ada")) as person:
         equal(await person.call("ask_twice"), "ada:First? then ada:Second, after ada:First??")
         equal([question.message for question in person.asked], ["First?", "Second, after ada:First??"])
 
 
 @scenario("several questions at once")
 async def _() -> None:
-    async with connected(signed("ada")) as person:
+    async with connected(ENDPOINT, signed("ada")) as person:
         equal(await person.call("ask_at_once", n=8), " ".join(f"ada:Question {i}?" for i in range(8)))
         equal(len(person.asked), 8)
 
 
 @scenario("20 questions, one call after the other")
 async def _() -> None:
-    async with connected(signed("ada")) as person:
+    async with connected(ENDPOINT, signed("ada")) as person:
         for i in range(20):
             equal(await person.call("ask", message=f"Q{i}"), f"ada:Q{i}")
         equal(len(person.asked), 20)
@@ -345,7 +219,7 @@ async def _() -> None:
 
 @scenario("12 calls at once")
 async def _() -> None:
-    async with connected(signed("ada")) as person, anyio.create_task_group() as calls:
+    async with connected(ENDPOINT, signed("ada")) as person, anyio.create_task_group() as calls:
 
         async def one(i: int) -> None:
             equal(await person.call("ask", message=f"Q{i}"), f"ada:Q{i}")
@@ -357,7 +231,7 @@ async def _() -> None:
 @scenario("two users at once, each gets their own")
 async def _() -> None:
     tools = ["ask", "ask_on_get"] if ERA == "legacy" else ["ask"]
-    async with connected(signed("ada"), "ada") as ada, connected(signed("bob"), "bob") as bob:
+    async with connected(ENDPOINT, signed("ada"), "ada") as ada, connected(ENDPOINT, signed("bob"), "bob") as bob:
 
         async def one(person: Person, i: int) -> None:
             message = f"{person.name} {i}"
@@ -375,7 +249,7 @@ async def _() -> None:
 
 @scenario("a question that the client can't answer")
 async def _() -> None:
-    async with connected(lambda _: types.ErrorData(code=-1, message="no screen")) as person:
+    async with connected(ENDPOINT, lambda _: types.ErrorData(code=-1, message="no screen")) as person:
         try:
             answer = await person.result("book")
         except MCPError as error:
@@ -387,7 +261,7 @@ async def _() -> None:
 
 @scenario("a question to a client without the capability")
 async def _() -> None:
-    async with connected(None) as person:
+    async with connected(ENDPOINT, None) as person:
         try:
             assert (await person.result("book")).is_error
         except MCPError as error:
@@ -398,7 +272,7 @@ async def _() -> None:
 
 @scenario("list changed, to who listens")
 async def _() -> None:
-    async with connected(accept()) as person:
+    async with connected(ENDPOINT, accept()) as person:
         tools = person.client.server_capabilities.tools
         async with person.client.listen(tools_list_changed=True) as events:
             # FastMCP of Python 1.x sends such notices, but never says that it does.
@@ -413,7 +287,7 @@ async def _() -> None:
 
 @scenario("errors and large texts")
 async def _() -> None:
-    async with connected(accept()) as person:
+    async with connected(ENDPOINT, accept()) as person:
         try:
             await person.client.read_resource("note://none")
         except MCPError as error:
@@ -433,7 +307,7 @@ async def _() -> None:
 
 @scenario("headers that reach the server")
 async def _() -> None:
-    async with connected(accept()) as person:
+    async with connected(ENDPOINT, accept()) as person:
         seen = json.loads(await person.call("whoami"))
         equal(seen["host"], urlsplit(UPSTREAM).netloc)
         equal(seen["mcp-protocol-version"], "2025-11-25" if ERA == "legacy" else VERSION)
@@ -444,9 +318,9 @@ async def _() -> None:
             equal(seen["x-api-key"], "interop-upstream-key")
 
 
-@scenario("questions on the GET stream", "legacy")
+@scenario("questions on the GET stream", ERA == "legacy")
 async def _() -> None:
-    async with connected(signed("ada")) as person:
+    async with connected(ENDPOINT, signed("ada")) as person:
         equal(await person.call("ask_on_get", message="Here?"), "ada:Here?")
 
         async def one(i: int) -> None:
@@ -457,9 +331,9 @@ async def _() -> None:
                 calls.start_soon(one, i)
 
 
-@scenario("state belongs to the person", "legacy")
+@scenario("state belongs to the person", ERA == "legacy")
 async def _() -> None:
-    async with connected(signed("ada"), "ada") as ada, connected(signed("bob"), "bob") as bob:
+    async with connected(ENDPOINT, signed("ada"), "ada") as ada, connected(ENDPOINT, signed("bob"), "bob") as bob:
         before = int(await ada.call("counter"))
         await bob.call("counter")
         equal(await ada.call("counter"), str(before + 1))
@@ -467,9 +341,9 @@ async def _() -> None:
         assert sessions[0] != sessions[1]
 
 
-@scenario("the server forgets the session; nobody notices", "legacy")
+@scenario("the server forgets the session; nobody notices", ERA == "legacy")
 async def _() -> None:
-    async with connected(signed("ada")) as person:
+    async with connected(ENDPOINT, signed("ada")) as person:
         seen = json.loads(await person.call("whoami"))
         headers = {name: seen[name] for name in ("mcp-session-id", "mcp-protocol-version")}
         async with httpx2.AsyncClient() as http:
@@ -479,33 +353,5 @@ async def _() -> None:
         equal(await person.call("ask_on_get", message="Here too?"), "ada:Here too?")
 
 
-def reason(error: BaseException) -> str:
-    """The first cause inside the exception groups that task groups make."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    last = traceback.extract_tb(error.__traceback__)[-1] if error.__traceback__ else None
-    place = f" (line {last.lineno} of {os.path.basename(last.filename)})" if last else ""
-    return f"{type(error).__name__}: {error}{place}"
-
-
-async def main() -> int:
-    passed = failed = 0
-    only = os.environ.get("ONLY", "")
-    for name, run in scenarios.items():
-        if only not in name:
-            continue
-        try:
-            with anyio.fail_after(PATIENCE * 4):
-                await run()
-        except Exception as error:
-            failed += 1
-            print(f"FAIL  {LABEL}: {name}\n      " + re.sub(r"\n", "\n      ", reason(error)), flush=True)
-        else:
-            passed += 1
-            print(f"ok    {LABEL}: {name}", flush=True)
-    print(f"{passed} passed, {failed} failed", flush=True)
-    return 0 if failed == 0 else 1
-
-
 warnings.simplefilter("ignore")
-sys.exit(anyio.run(main))
+sys.exit(anyio.run(run_scenarios, LABEL, PATIENCE * 4))

@@ -7,24 +7,12 @@
 // (client-server). The direct half judges the judges: modern clients directly at modern servers.
 // Cells that need a gateway which reaches modern servers say `todo` with MODERN_SERVERS=0; they count as nothing.
 import { randomBytes } from 'node:crypto';
-import { MODERN_SERVERS, PYTHON, PYTHON_MODERN, HERE, RUN, run, startGateway, startServer, stopAll } from './processes.mjs';
+import { MODERN_SERVERS, HERE, RUN, run, startGateway, startServer, stopAll } from './processes.mjs';
 import { judgeRecords } from './records.mjs';
+import { SDK_CLIENTS as CLIENTS, SDK_SERVERS as SERVERS } from './sdks.mjs';
 
 const binary = process.env.CONTRAFLOW_BIN;
 const mode = process.env.MODE ?? (binary ? 'both' : 'direct');
-const NODE = process.execPath;
-const CLIENTS = {
-  ts2: { era: 'modern', command: [NODE, 'clients/modern.mjs'] },
-  py2: { era: 'modern', command: [PYTHON_MODERN, 'clients/modern.py'] },
-  ts: { era: 'legacy', command: [NODE, 'clients/client.mjs'] },
-  py: { era: 'legacy', command: [PYTHON, 'clients/client.py'] },
-};
-const SERVERS = {
-  ts: { era: 'legacy', command: [NODE, 'servers/server.mjs'] },
-  py: { era: 'legacy', command: [PYTHON, 'servers/server.py'] },
-  ts2: { era: 'modern', command: [NODE, 'servers/modern-server.mjs'] },
-  py2: { era: 'modern', command: [PYTHON_MODERN, 'servers/modern_server.py'] },
-};
 const keys = { ada: randomBytes(16).toString('hex'), bob: randomBytes(16).toString('hex') };
 const total = { passed: 0, failed: 0 };
 

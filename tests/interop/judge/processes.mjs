@@ -21,7 +21,8 @@ export const UPSTREAM_KEY = 'interop-upstream-key';
 
 const PATIENCE_MS = 30_000;
 const children = new Set();
-let gateway;
+/** Name → gateway. */
+const gateways = new Map();
 mkdirSync(join(HERE, '.work/runs'), { recursive: true });
 /** Where this run's logs, configuration and audit log are. */
 export const RUN = mkdtempSync(join(HERE, '.work/runs/'));
@@ -37,8 +38,8 @@ for (const signal of ['SIGINT', 'SIGTERM']) {
  * Ends the gateway as an operator would, and gives its exit code; `null` when it had to be killed.
  * What it wrote is complete only after that.
  */
-export function endGateway(seconds = 30) {
-  const child = gateway;
+export function endGateway(name = 'gateway', seconds = 30) {
+  const child = gateways.get(name);
   return new Promise((resolve) => {
     const timer = setTimeout(() => child.kill('SIGKILL'), seconds * 1000);
     child.once('exit', (code) => {
@@ -51,7 +52,7 @@ export function endGateway(seconds = 30) {
 
 /** The resident memory of the gateway, in MiB (from /proc). */
 export function gatewayMemory() {
-  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${gateway.pid}/status`, 'utf8'))[1]) / 1024;
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${gateways.get('gateway').pid}/status`, 'utf8'))[1]) / 1024;
 }
 
 /** Kills every child. */
@@ -90,8 +91,7 @@ export async function startServer(name, command, args) {
  */
 export async function startGateway(binary, servers, { keys, more = '', name = 'gateway' } = {}) {
   const port = await freePort();
-  const audit = join(RUN, name === 'gateway' ? 'audit.jsonl' : `${name}-audit.jsonl`);
-  await serveGateway(binary, port, gatewayConfig(port, servers, keys, audit) + more, name);
+  await serveGateway(binary, port, gatewayConfig(port, servers, keys, auditOf(name)) + more, name);
   return (server) => `http://127.0.0.1:${port}/mcp/${server}`;
 }
 
@@ -99,20 +99,20 @@ export async function startGateway(binary, servers, { keys, more = '', name = 'g
 export async function serveGateway(binary, port, config, name = 'gateway') {
   const file = join(RUN, `${name}.yaml`);
   writeFileSync(file, config);
-  gateway = start(name, binary, ['serve', '--config', file]);
-  await ready(gateway, name, `http://127.0.0.1:${port}/readyz`);
+  gateways.set(name, start(name, binary, ['serve', '--config', file]));
+  await ready(gateways.get(name), name, `http://127.0.0.1:${port}/readyz`);
 }
 
-/** Starts a program and waits until `url` answers with success. */
-export async function startProgram(name, command, args, url, env = {}) {
-  await ready(start(name, command, args, env), name, url);
+/** Starts a program and waits until `url` answers, with success or as `good` says. */
+export async function startProgram(name, command, args, url, env = {}, good = undefined) {
+  await ready(start(name, command, args, env), name, url, good);
 }
 
-async function ready(child, name, url) {
+async function ready(child, name, url, good = (response) => response.ok) {
   let code;
   child.once('exit', (status) => (code = status));
   const end = Date.now() + PATIENCE_MS;
-  while (!(await fetch(url).then((response) => response.ok, () => false))) {
+  while (!(await fetch(url).then(good, () => false))) {
     if (code !== undefined || Date.now() > end) {
       throw new Error(`${name} does not serve (exit ${code}):\n${readFileSync(logOf(name))}`);
     }
@@ -157,7 +157,10 @@ function start(name, command, args, env = {}) {
   return child;
 }
 
-const logOf = (name) => join(RUN, `${name}.log`);
+/** The audit log of a gateway. */
+export const auditOf = (name = 'gateway') => join(RUN, name === 'gateway' ? 'audit.jsonl' : `${name}-audit.jsonl`);
+/** What a child printed. */
+export const logOf = (name) => join(RUN, `${name}.log`);
 
 // Rates of requests stay unlimited by default; the caps that one principal would hit with hundreds of sessions are lifted.
 function gatewayConfig(port, servers, keys, audit) {

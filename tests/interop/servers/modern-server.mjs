@@ -10,6 +10,8 @@ import { answersOf, ask, serveModern, states } from './modern.mjs';
 const cancelled = new Set();
 /** How often `pay_first` has sent each id away. */
 const unpaid = new Map();
+/** The labels that `remove` was called with. */
+const removed = new Set();
 
 const BOOKING_FORM = {
   type: 'object',
@@ -25,6 +27,18 @@ const YES_NO = {
   type: 'object',
   properties: { sure: { type: 'boolean', title: 'Are you sure?' } },
   required: ['sure'],
+};
+
+const TABLE_FORM = {
+  type: 'object',
+  properties: { guests: { type: 'integer', title: 'People', minimum: 1 }, name: { type: 'string', title: 'Name' } },
+  required: ['guests'],
+};
+
+const LOGIN_FORM = {
+  type: 'object',
+  properties: { user: { type: 'string' }, password: { type: 'string', title: 'Password' } },
+  required: ['user', 'password'],
 };
 
 const ONE_WORD = {
@@ -108,6 +122,13 @@ function plainTools(register, changed) {
     String(cancelled.has(label)),
   );
 
+  register('remove', 'Removes something', { label: z.string() }, ({ label }) => {
+    removed.add(label);
+    return 'removed';
+  });
+
+  register('was_removed', 'Whether it was removed', { label: z.string() }, ({ label }) => String(removed.has(label)));
+
   register('touch', 'Says that a resource and the list of tools changed', { uri: z.string() }, ({ uri }) => {
     changed().resourceUpdated(uri);
     changed().toolsChanged();
@@ -120,6 +141,17 @@ function askingTools(asking, register) {
     () => ({ booking: elicit('How many, and where?', BOOKING_FORM) }),
     ({ booking: { action, content } }) =>
       action === 'accept' ? `booked: ${content.party_size} ${content.seating} ${content.note ?? '-'}` : `no booking: ${action}`,
+  );
+
+  asking('book_table', 'Books a table; asks for guests and a name', {},
+    () => ({ table: elicit('How many people, and under which name?', TABLE_FORM) }),
+    ({ table: { action, content } }) =>
+      action === 'accept' ? `table: ${content.guests} ${content.name ?? '-'}` : `no table: ${action}`,
+  );
+
+  asking('sign_in', 'Asks for a password in a form, which no server may', {},
+    () => ({ login: elicit('Please sign in', LOGIN_FORM) }),
+    ({ login: { action } }) => `sign in: ${action}`,
   );
 
   asking('confirm', 'Asks yes or no', {},

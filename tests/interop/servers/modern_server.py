@@ -34,6 +34,8 @@ mcp = MCPServer("interop-py2", version="1.0.0", log_level="WARNING")
 cancelled: set[str] = set()
 #: How often `pay_first` has sent each id away.
 unpaid: dict[str, int] = {}
+#: The labels that `remove` was called with.
+removed: set[str] = set()
 
 BOOKING_FORM = {
     "type": "object",
@@ -49,6 +51,21 @@ YES_NO = {
     "type": "object",
     "properties": {"sure": {"type": "boolean", "title": "Are you sure?"}},
     "required": ["sure"],
+}
+
+TABLE_FORM = {
+    "type": "object",
+    "properties": {
+        "guests": {"type": "integer", "title": "People", "minimum": 1},
+        "name": {"type": "string", "title": "Name"},
+    },
+    "required": ["guests"],
+}
+
+LOGIN_FORM = {
+    "type": "object",
+    "properties": {"user": {"type": "string"}, "password": {"type": "string", "title": "Password"}},
+    "required": ["user", "password"],
 }
 
 ONE_WORD = {
@@ -102,6 +119,36 @@ async def book(ctx: Context) -> str | InputRequiredResult:
     if result.action != "accept":
         return f"no booking: {result.action}"
     return f"booked: {result.content['party_size']} {result.content['seating']} {result.content.get('note', '-')}"
+
+
+@mcp.tool()
+async def book_table(ctx: Context) -> str | InputRequiredResult:
+    """Books a table; asks for guests and a name"""
+    if asked := ask(ctx, {"table": elicit("How many people, and under which name?", TABLE_FORM)}):
+        return asked
+    result = answer(ctx, "table")
+    if result.action != "accept":
+        return f"no table: {result.action}"
+    return f"table: {result.content['guests']} {result.content.get('name', '-')}"
+
+
+@mcp.tool()
+async def sign_in(ctx: Context) -> str | InputRequiredResult:
+    """Asks for a password in a form, which no server may"""
+    return ask(ctx, {"login": elicit("Please sign in", LOGIN_FORM)}) or f"sign in: {answer(ctx, 'login').action}"
+
+
+@mcp.tool()
+async def remove(label: str) -> str:
+    """Removes something"""
+    removed.add(label)
+    return "removed"
+
+
+@mcp.tool()
+async def was_removed(label: str) -> str:
+    """Whether it was removed"""
+    return "true" if label in removed else "false"
 
 
 @mcp.tool()

@@ -11,6 +11,8 @@ import { serveSessions } from './sessions.mjs';
 const cancelled = new Set();
 /** How often `pay_first` has sent each id away. */
 const unpaid = new Map();
+/** The labels that `remove` was called with. */
+const removed = new Set();
 
 const BOOKING_FORM = {
   type: 'object',
@@ -26,6 +28,18 @@ const YES_NO = {
   type: 'object',
   properties: { sure: { type: 'boolean', title: 'Are you sure?' } },
   required: ['sure'],
+};
+
+const TABLE_FORM = {
+  type: 'object',
+  properties: { guests: { type: 'integer', title: 'People', minimum: 1 }, name: { type: 'string', title: 'Name' } },
+  required: ['guests'],
+};
+
+const LOGIN_FORM = {
+  type: 'object',
+  properties: { user: { type: 'string' }, password: { type: 'string', title: 'Password' } },
+  required: ['user', 'password'],
 };
 
 const ONE_WORD = {
@@ -66,6 +80,25 @@ function newServer() {
     if (action !== 'accept') return `no booking: ${action}`;
     return `booked: ${content.party_size} ${content.seating} ${content.note ?? '-'}`;
   });
+
+  tool('book_table', 'Books a table; asks for guests and a name', {}, async (_, extra) => {
+    const { action, content } = await ask(extra, 'How many people, and under which name?', TABLE_FORM);
+    return action === 'accept' ? `table: ${content.guests} ${content.name ?? '-'}` : `no table: ${action}`;
+  });
+
+  tool('sign_in', 'Asks for a password in a form, which no server may', {}, async (_, extra) => {
+    const { action } = await ask(extra, 'Please sign in', LOGIN_FORM);
+    return `sign in: ${action}`;
+  });
+
+  tool('remove', 'Removes something', { label: z.string() }, ({ label }) => {
+    removed.add(label);
+    return 'removed';
+  });
+
+  tool('was_removed', 'Whether it was removed, in any session', { label: z.string() }, ({ label }) =>
+    String(removed.has(label)),
+  );
 
   tool('confirm', 'Asks yes or no', {}, async (_, extra) => {
     const { action, content } = await ask(extra, 'Cancel the booking?', YES_NO);

@@ -25,6 +25,9 @@ cancelled: set[str] = set()
 #: How often `pay_first` has sent each id away.
 unpaid: dict[str, int] = {}
 
+#: The labels that `remove` was called with.
+removed: set[str] = set()
+
 #: `counter` per session.
 counts: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 
@@ -36,6 +39,21 @@ BOOKING_FORM = {
         "note": {"type": "string", "title": "Note"},
     },
     "required": ["party_size", "seating"],
+}
+
+TABLE_FORM = {
+    "type": "object",
+    "properties": {
+        "guests": {"type": "integer", "title": "People", "minimum": 1},
+        "name": {"type": "string", "title": "Name"},
+    },
+    "required": ["guests"],
+}
+
+LOGIN_FORM = {
+    "type": "object",
+    "properties": {"user": {"type": "string"}, "password": {"type": "string", "title": "Password"}},
+    "required": ["user", "password"],
 }
 
 ONE_WORD = {
@@ -84,6 +102,36 @@ async def book(ctx: Context) -> str:
     if result.action != "accept":
         return f"no booking: {result.action}"
     return f"booked: {result.content['party_size']} {result.content['seating']} {result.content.get('note', '-')}"
+
+
+@mcp.tool()
+async def book_table(ctx: Context) -> str:
+    """Books a table; asks for guests and a name"""
+    message = "How many people, and under which name?"
+    result = await ctx.session.elicit_form(message, TABLE_FORM, related_request_id=ctx.request_id)
+    if result.action != "accept":
+        return f"no table: {result.action}"
+    return f"table: {result.content['guests']} {result.content.get('name', '-')}"
+
+
+@mcp.tool()
+async def sign_in(ctx: Context) -> str:
+    """Asks for a password in a form, which no server may"""
+    result = await ctx.session.elicit_form("Please sign in", LOGIN_FORM, related_request_id=ctx.request_id)
+    return f"sign in: {result.action}"
+
+
+@mcp.tool()
+async def remove(label: str) -> str:
+    """Removes something"""
+    removed.add(label)
+    return "removed"
+
+
+@mcp.tool()
+async def was_removed(label: str) -> str:
+    """Whether it was removed"""
+    return "true" if label in removed else "false"
 
 
 @mcp.tool()

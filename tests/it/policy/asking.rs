@@ -1,5 +1,7 @@
 //! The way of a question to the person, and who answers before it gets there.
 
+use serde_json::Value;
+
 use super::{Asking, CANCEL, DECLINE, ENTITY, RIGHT, gateway};
 use crate::support::{Client, EVERYTHING, json};
 
@@ -197,4 +199,29 @@ async fn more_questions_than_the_rate_allows() {
     let mut it = Asking::by(server, gateway, session).await;
     it.elicit("1", ENTITY).await;
     it.reply.question("elicitation/create").await;
+}
+
+/// What a rule said is on record before the server goes on with it, however fast that is.
+#[tokio::test]
+async fn an_answer_is_on_record_before_what_it_leads_to() {
+    const CALLS: usize = 20;
+    let rules = "{ rules: [ { when: 'true', decline: true } ] }";
+    let (server, gateway) = gateway(rules).await;
+    let session = Client::new(&gateway, "memory").open(EVERYTHING).await;
+    for id in 0..CALLS {
+        let call = session.start(json::call(&id.to_string(), "create", "{}"));
+        let stream = server.called("create").await.stream();
+        let question = format!("q{id}");
+        let asked = json::request(&format!("\"{question}\""), "elicitation/create", ENTITY);
+        stream.send(&asked).await;
+        server.answer_to(&format!("\"{question}\"")).await;
+        stream.result(&json::text_result("done")).await;
+        call.await.unwrap().next().await;
+    }
+    let both = |line: &Value| line["type"] == "question.answered" || line["type"] == "call";
+    let lines = gateway.audited_times("all of it", 2 * CALLS, both).await;
+    for pair in lines.chunks(2) {
+        let types = [&pair[0]["type"], &pair[1]["type"]];
+        assert_eq!(types, ["question.answered", "call"], "{pair:?}");
+    }
 }

@@ -1,0 +1,304 @@
+//! Who waits for what on a link: each message of the server finds its reader here.
+//!
+//! Of a legacy server only responses say what they belong to; what else comes belongs to the session
+//! (2024-11-05 … 2025-11-25 basic/transports). A modern server asks nothing, and its notifications name
+//! the request that they are about (2026-07-28 transports/stdio), by its progress token or the id of
+//! its subscription.
+//!
+//! # Invariants
+//! - A response goes to who waits for its id, once.
+//! - On a link of requests progress tokens are ours: clients choose theirs freely, and two may choose
+//!   the same one.
+//! - What a closed link still holds ends; nothing new begins on it.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+use crate::protocol::message::{Kind, Message};
+use crate::protocol::modern::META_SUBSCRIPTION;
+use crate::protocol::object::{edit, members};
+
+/// What a link is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::upstream) enum Manner {
+    /// One session with a legacy server.
+    Session,
+    /// Requests to a modern server that stand for themselves.
+    Requests,
+}
+
+/// The messages for one reader that wait for it.
+const ROOM: usize = 64;
+
+/// Who waits on a link.
+#[derive(Debug)]
+pub(super) struct Books {
+    manner: Manner,
+    waiting: HashMap<Box<str>, Waiting>,
+    closed: bool,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    to: Sender<Bytes>,
+    /// Until `initialize` is answered, all that comes is for who has said it.
+    opening: bool,
+    /// The progress token (JSON text) that its client has chosen.
+    token: Option<Box<str>>,
+}
+
+/// Where a message goes.
+#[derive(Debug)]
+pub(super) enum Place {
+    /// To this reader, so.
+    Reader(Sender<Bytes>, Bytes),
+    /// To who reads what belongs to no request.
+    Rest,
+    /// To nobody.
+    Nobody,
+}
+
+impl Books {
+    pub(super) fn new(manner: Manner) -> Self {
+        Self {
+            manner,
+            waiting: HashMap::new(),
+            closed: false,
+        }
+    }
+
+    /// Expects the response to a request. Gives the request as it is sent, and what comes to read; none
+    /// when the link is closed.
+    pub(super) fn expect(&mut self, request: &Message) -> Option<(Bytes, Receiver<Bytes>)> {
+        if self.closed {
+            return None;
+        }
+        let id = request.id().unwrap_or("null");
+        let (sent, token) = match self.manner {
+            Manner::Session => (request.bytes().clone(), None),
+            Manner::Requests => with_token(request, id),
+        };
+        let (to, comes) = channel(ROOM);
+        let waiting = Waiting {
+            to,
+            opening: self.manner == Manner::Session && request.method() == "initialize",
+            token,
+        };
+        self.waiting.insert(id.into(), waiting);
+        Some((sent, comes))
+    }
+
+    /// Nobody waits for it any more. Whether somebody did.
+    pub(super) fn forget(&mut self, id: &str) -> bool {
+        self.waiting.remove(id).is_some()
+    }
+
+    /// Where a message of the server goes.
+    pub(super) fn sort(&mut self, message: &Message) -> Place {
+        let bytes = || message.bytes().clone();
+        if message.is_response() {
+            let waiting = message.id().and_then(|id| self.waiting.remove(id));
+            return match (waiting, self.manner) {
+                (Some(waiting), _) => Place::Reader(waiting.to, bytes()),
+                (None, Manner::Session) => Place::Rest,
+                (None, Manner::Requests) => Place::Nobody,
+            };
+        }
+        match self.manner {
+            Manner::Session => {
+                let opening = self.waiting.values().find(|waiting| waiting.opening);
+                opening.map_or(Place::Rest, |it| Place::Reader(it.to.clone(), bytes()))
+            }
+            Manner::Requests if message.kind() == Kind::Notification => self.about(message),
+            Manner::Requests => Place::Nobody,
+        }
+    }
+
+    /// Who reads a notification of a modern server.
+    fn about(&self, notice: &Message) -> Place {
+        let [token, meta] = notice.param(["progressToken", "_meta"]).unwrap_or_default();
+        if let Some(token) = token {
+            let Some(waiting) = self.waiting.get(token) else {
+                return Place::Nobody;
+            };
+            let bytes = match &waiting.token {
+                Some(theirs) => notice.replacing(token, theirs),
+                None => return Place::Nobody,
+            };
+            return Place::Reader(waiting.to.clone(), bytes);
+        }
+        let subscription = meta.and_then(|meta| members(meta, [META_SUBSCRIPTION]).ok());
+        let waiting = match subscription {
+            Some([Some(id)]) => self.waiting.get(id),
+            // It does not say; where there is but one, it must be that.
+            _ if self.waiting.len() == 1 => self.waiting.values().next(),
+            _ => None,
+        };
+        waiting.map_or(Place::Nobody, |it| {
+            Place::Reader(it.to.clone(), notice.bytes().clone())
+        })
+    }
+
+    /// Nothing comes any more.
+    pub(super) fn close(&mut self) {
+        self.closed = true;
+        self.waiting.clear();
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Whether nobody waits.
+    pub(super) fn is_idle(&self) -> bool {
+        self.waiting.is_empty()
+    }
+}
+
+/// A request with its id for a progress token, and the token that it had.
+fn with_token(request: &Message, id: &str) -> (Bytes, Option<Box<str>>) {
+    let changed = || {
+        let params = request.params()?;
+        let [meta] = members(params, ["_meta"]).ok()?;
+        let meta = meta?;
+        let [token] = members(meta, ["progressToken"]).ok()?;
+        let token: Box<str> = token?.into();
+        let meta = edit(meta, &[("progressToken", Some(id))]).ok()?;
+        let params = edit(params, &[("_meta", Some(&meta))]).ok()?;
+        Some((request.with_body(id, &params), Some(token)))
+    };
+    changed().unwrap_or_else(|| (request.bytes().clone(), None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(text: &str) -> Message {
+        Message::parse(&Bytes::copy_from_slice(text.as_bytes())).unwrap()
+    }
+
+    fn request(id: u32, meta: &str) -> Message {
+        message(&format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"t","_meta":{meta}}}}}"#
+        ))
+    }
+
+    /// What a reader got of these messages.
+    fn read(books: &mut Books, comes: &mut Receiver<Bytes>, messages: &[&str]) -> Vec<String> {
+        for text in messages {
+            if let Place::Reader(to, bytes) = books.sort(&message(text)) {
+                to.try_send(bytes).unwrap();
+            }
+        }
+        std::iter::from_fn(|| comes.try_recv().ok())
+            .map(|bytes| String::from_utf8(bytes.to_vec()).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn a_response_goes_to_who_waits_for_it_and_only_once() {
+        let mut books = Books::new(Manner::Session);
+        let (_, mut one) = books.expect(&request(1, "{}")).unwrap();
+        let (_, mut two) = books.expect(&request(2, "{}")).unwrap();
+        let answer = r#"{"jsonrpc":"2.0","id":2,"result":{}}"#;
+        assert_eq!(read(&mut books, &mut two, &[answer]), [answer]);
+        assert!(one.try_recv().is_err());
+        assert!(matches!(books.sort(&message(answer)), Place::Rest));
+        assert!(two.blocking_recv().is_none(), "nothing follows an answer");
+    }
+
+    #[test]
+    fn what_a_legacy_server_says_meanwhile_belongs_to_the_session() {
+        let mut books = Books::new(Manner::Session);
+        let (_, _comes) = books.expect(&request(1, "{}")).unwrap();
+        for text in [
+            r#"{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{}}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1}}"#,
+        ] {
+            assert!(matches!(books.sort(&message(text)), Place::Rest));
+        }
+    }
+
+    #[test]
+    fn all_is_for_who_opens_the_session_until_that_is_answered() {
+        let mut books = Books::new(Manner::Session);
+        let open = message(r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#);
+        let (_, mut comes) = books.expect(&open).unwrap();
+        let ping = r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#;
+        let answer = r#"{"jsonrpc":"2.0","id":0,"result":{}}"#;
+        assert_eq!(
+            read(&mut books, &mut comes, &[ping, answer]),
+            [ping, answer]
+        );
+        assert!(matches!(books.sort(&message(ping)), Place::Rest));
+    }
+
+    #[test]
+    fn two_clients_may_choose_the_same_progress_token() {
+        let mut books = Books::new(Manner::Requests);
+        let (sent, mut one) = books
+            .expect(&request(1, r#"{"progressToken":"t"}"#))
+            .unwrap();
+        let (_, mut two) = books
+            .expect(&request(2, r#"{"progressToken":"t"}"#))
+            .unwrap();
+        let sent = message(std::str::from_utf8(&sent).unwrap());
+        assert!(sent.params().unwrap().contains(r#""progressToken":1"#));
+        let progress = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":2,"progress":1}}"#;
+        assert_eq!(
+            read(&mut books, &mut two, &[progress]),
+            [progress.replace(r#""progressToken":2"#, r#""progressToken":"t""#)]
+        );
+        assert!(one.try_recv().is_err());
+    }
+
+    #[test]
+    fn progress_that_nobody_asked_for_is_nobodys() {
+        let mut books = Books::new(Manner::Requests);
+        let (_, _comes) = books.expect(&request(1, "{}")).unwrap();
+        for token in ["1", "7", r#""t""#] {
+            let text = format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token}}}}}"#
+            );
+            assert!(
+                matches!(books.sort(&message(&text)), Place::Nobody),
+                "{token}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_notification_that_names_its_subscription_goes_there() {
+        let mut books = Books::new(Manner::Requests);
+        let (_, mut one) = books.expect(&request(1, "{}")).unwrap();
+        let (_, mut two) = books.expect(&request(2, "{}")).unwrap();
+        let changed = format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{{"_meta":{{"{META_SUBSCRIPTION}":1}}}}}}"#
+        );
+        assert_eq!(read(&mut books, &mut one, &[&changed]), [changed]);
+        let unnamed = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#;
+        assert!(matches!(books.sort(&message(unnamed)), Place::Nobody));
+        books.forget("1");
+        assert_eq!(read(&mut books, &mut two, &[unnamed]), [unnamed]);
+    }
+
+    #[test]
+    fn a_modern_server_asks_nothing() {
+        let mut books = Books::new(Manner::Requests);
+        let (_, _comes) = books.expect(&request(1, "{}")).unwrap();
+        let asks = r#"{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{}}"#;
+        assert!(matches!(books.sort(&message(asks)), Place::Nobody));
+    }
+
+    #[test]
+    fn a_closed_link_takes_nothing_and_ends_what_waits() {
+        let mut books = Books::new(Manner::Session);
+        let (_, comes) = books.expect(&request(1, "{}")).unwrap();
+        books.close();
+        assert!(comes.is_closed() && books.is_closed() && books.is_idle());
+        assert!(books.expect(&request(2, "{}")).is_none());
+    }
+}

@@ -1,0 +1,345 @@
+//! One session with a legacy server that several callers share (`shared: true`): each has a link of its own, and
+//! all lead to one process.
+//!
+//! ```text
+//!   link of a session ──┐                                ┌──► answers, by the ids of the port
+//!   link of a session ──┼─ port ── hub ── link ── process ┤
+//!   link of a session ──┘                                └──► list_changed and updates, to all
+//! ```
+//!
+//! # Invariants
+//! - The server is told of no ability of anybody: a question could not be attributed to a person. One that it
+//!   asks all the same is refused here.
+//! - Ids and progress tokens of one session mean nothing in another. Log messages, which may be about anybody's
+//!   call, go to nobody.
+//! - What one session says about the whole (log level, unsubscribing, its end) does not change the others.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::{Answers, Intake, Link, Posted, Service};
+use crate::protocol::message::{self, Kind, Message};
+use crate::protocol::object::{edit, members, quoted, text};
+use crate::protocol::version::{LEGACY, V2025_11_25};
+use crate::upstream::client::ClientError;
+use crate::upstream::era::GATEWAY;
+use crate::upstream::trouble::Troubles;
+
+/// How long a server may take to begin.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// A process that several sessions share.
+#[derive(Debug)]
+pub(in crate::upstream) struct Hub {
+    link: Arc<Link>,
+    /// What the server answered to `initialize` (JSON text).
+    initialized: Box<str>,
+    ports: Mutex<HashMap<u64, Arc<tokio::sync::Mutex<Intake>>>>,
+    next: AtomicU64,
+    /// When somebody was last seen to use it.
+    used: Mutex<Option<Instant>>,
+    troubles: Arc<Troubles>,
+    tasks: TaskTracker,
+}
+
+/// The place of one session at a hub.
+#[derive(Debug)]
+pub(super) struct Port {
+    hub: Arc<Hub>,
+    number: u64,
+    /// Set when the session is over.
+    gone: CancellationToken,
+}
+
+impl Hub {
+    /// Opens the session with the server, and serves it.
+    ///
+    /// # Errors
+    /// When the server does not open it.
+    pub(in crate::upstream) async fn open(
+        link: Arc<Link>,
+        troubles: Arc<Troubles>,
+        tasks: &TaskTracker,
+    ) -> Result<Arc<Self>, ClientError> {
+        let opening = tokio::time::timeout(PATIENCE, initialize(&link));
+        let initialized = opening
+            .await
+            .map_err(|_| ClientError::Timeout(PATIENCE))??;
+        let hub = Arc::new(Self {
+            link,
+            initialized: initialized.into(),
+            ports: Mutex::default(),
+            next: AtomicU64::new(1),
+            used: Mutex::default(),
+            troubles,
+            tasks: tasks.clone(),
+        });
+        tasks.spawn(serve(Arc::clone(&hub)));
+        Ok(hub)
+    }
+
+    /// A link for one more session.
+    pub(in crate::upstream) fn port(self: &Arc<Self>) -> Arc<Link> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let port = Port {
+            hub: Arc::clone(self),
+            number,
+            gone: CancellationToken::new(),
+        };
+        let (link, service) = Link::to_hub(port, Arc::clone(&self.troubles));
+        let Service {
+            intake, closing, ..
+        } = service;
+        let intake = Arc::new(tokio::sync::Mutex::new(intake));
+        self.ports.lock().insert(number, intake);
+        let hub = Arc::downgrade(self);
+        let ended = self.link.closing.clone();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = closing.cancelled() => {}
+                () = ended.cancelled() => {}
+            }
+            if let Some(hub) = hub.upgrade() {
+                hub.ports.lock().remove(&number);
+            }
+        });
+        link
+    }
+
+    /// Whether no session can begin any more.
+    pub(in crate::upstream) fn has_ended(&self) -> bool {
+        self.link.has_ended()
+    }
+
+    /// Whether nobody has used it for so long.
+    pub(in crate::upstream) fn is_idle(&self, now: Instant, idle: Duration) -> bool {
+        let mut used = self.used.lock();
+        if !self.ports.lock().is_empty() {
+            *used = Some(now);
+        }
+        // Looked at for the first time, it is young.
+        now.saturating_duration_since(*used.get_or_insert(now)) >= idle
+    }
+
+    /// Ends it.
+    pub(in crate::upstream) fn close(&self) {
+        self.link.closing.cancel();
+    }
+
+    fn intake(&self, port: u64) -> Option<Arc<tokio::sync::Mutex<Intake>>> {
+        self.ports.lock().get(&port).map(Arc::clone)
+    }
+
+    async fn give(&self, port: u64, data: &Bytes) {
+        if let Some(intake) = self.intake(port) {
+            intake.lock().await.take(data).await;
+        }
+    }
+}
+
+impl Port {
+    /// Sends a message of the session.
+    pub(super) async fn send(&self, data: Bytes) -> Result<Posted, ClientError> {
+        let Ok(message) = Message::parse(&data) else {
+            return Ok(Posted::Sent);
+        };
+        match (message.kind(), message.method()) {
+            (Kind::Request, method) => {
+                let id = message.id().unwrap_or("null").to_owned();
+                let own = match method {
+                    "initialize" => Some(self.welcome(&message)),
+                    "logging/setLevel" | "resources/unsubscribe" | "ping" => Some("{}".into()),
+                    _ => None,
+                };
+                if let Some(result) = own {
+                    let answer = message::result(&id, &result);
+                    self.hub.give(self.number, &answer).await;
+                    return Ok(Posted::Sent);
+                }
+                let sent = self.outward(&message, &id);
+                match self.hub.link.post(sent).await? {
+                    Posted::Request(answers) => {
+                        let (hub, number) = (Arc::clone(&self.hub), self.number);
+                        let gone = self.gone.clone();
+                        self.hub.tasks.spawn(async move {
+                            let answer = pass_answer(hub, number, id, answers);
+                            let _gone = gone.run_until_cancelled(answer).await;
+                        });
+                        Ok(Posted::Sent)
+                    }
+                    other => Ok(other),
+                }
+            }
+            (_, "notifications/cancelled") => {
+                let id = message.param(["requestId"]).ok();
+                let Some([Some(id)]) = id else {
+                    return Ok(Posted::Sent);
+                };
+                let cancel = message.replacing(id, &marked(self.number, id));
+                self.hub.link.post(cancel).await
+            }
+            // It is said for all, or to nobody.
+            _ => Ok(Posted::Sent),
+        }
+    }
+
+    /// What the server answered to `initialize`, in no newer version than this one asks for.
+    fn welcome(&self, request: &Message) -> Cow<'_, str> {
+        let result = &*self.hub.initialized;
+        let asked = request
+            .param(["protocolVersion"])
+            .ok()
+            .and_then(|[it]| text(it?));
+        let known = |version: &&&str| asked.as_deref() == Some(**version);
+        let chosen = members(result, ["protocolVersion"])
+            .ok()
+            .and_then(|[it]| text(it?));
+        match (LEGACY.iter().find(known), chosen) {
+            // Versions are dates.
+            (Some(asked), Some(chosen)) if **asked < *chosen => {
+                let version = [("protocolVersion", Some(&*quoted(asked)))];
+                edit(result, &version)
+                    .unwrap_or(Cow::Borrowed(result))
+                    .into_owned()
+                    .into()
+            }
+            _ => Cow::Borrowed(result),
+        }
+    }
+
+    /// A request under the id and the progress token that the server knows it by.
+    fn outward(&self, request: &Message, id: &str) -> Bytes {
+        let id = marked(self.number, id);
+        let changed = || {
+            let params = request.params()?;
+            let [meta] = members(params, ["_meta"]).ok()?;
+            let meta = meta?;
+            let [token] = members(meta, ["progressToken"]).ok()?;
+            let token = marked(self.number, token?);
+            let meta = edit(meta, &[("progressToken", Some(&token))]).ok()?;
+            let params = edit(params, &[("_meta", Some(&meta))]).ok()?;
+            Some(request.with_body(&id, &params))
+        };
+        changed().unwrap_or_else(|| request.with_id(&id))
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        self.gone.cancel();
+        self.hub.ports.lock().remove(&self.number);
+    }
+}
+
+/// An id or token (JSON text) of a port, as the server knows it: a text that both can be read from.
+fn marked(port: u64, id: &str) -> String {
+    quoted(&format!("{port}/{id}"))
+}
+
+/// What such a text was made of.
+fn unmarked(id: &str) -> Option<(u64, String)> {
+    let whole: Cow<'_, str> = text(id)?;
+    let (port, id) = whole.split_once('/')?;
+    Some((port.parse().ok()?, id.to_owned()))
+}
+
+/// Brings the answer to a request back to its session. Who no longer waits there lets go of it.
+async fn pass_answer(hub: Arc<Hub>, port: u64, id: String, mut answers: Answers) {
+    // The link of the hub says nothing else to a request.
+    if let Some(data) = answers.next().await
+        && let Ok(answer) = Message::parse(&data)
+    {
+        hub.give(port, &answer.with_id(&id)).await;
+    }
+}
+
+async fn initialize(link: &Arc<Link>) -> Result<String, ClientError> {
+    let ended = || ClientError::Broken("it ended before it answered initialize".into());
+    let params = format!(
+        r#"{{"protocolVersion":"{V2025_11_25}","capabilities":{{}},"clientInfo":{GATEWAY}}}"#
+    );
+    let request = message::request("0", "initialize", &params);
+    let Posted::Request(mut answers) = link.post(request).await? else {
+        return Err(ended());
+    };
+    while let Some(data) = answers.next().await {
+        let Ok(message) = Message::parse(&data) else {
+            continue;
+        };
+        if message.kind() == Kind::Request {
+            link.post(refusal(&message)).await?;
+        }
+        if message.is_response() {
+            let Some(result) = message.result() else {
+                return Err(ClientError::Broken("it refused initialize".into()));
+            };
+            let result = result.to_owned();
+            let ready = message::notification("notifications/initialized", "{}");
+            link.post(ready).await?;
+            return Ok(result);
+        }
+    }
+    Err(ended())
+}
+
+/// Deals with what belongs to no request, until the server has ended.
+async fn serve(hub: Arc<Hub>) {
+    let Some(mut rest) = hub.link.rest() else {
+        return;
+    };
+    let hub = {
+        let weak = Arc::downgrade(&hub);
+        drop(hub);
+        weak
+    };
+    while let Some(data) = rest.recv().await {
+        let (Some(hub), Ok(message)) = (hub.upgrade(), Message::parse(&data)) else {
+            continue;
+        };
+        match (message.kind(), message.method()) {
+            (Kind::Request, _) => {
+                let _ended = hub.link.post(refusal(&message)).await;
+            }
+            (Kind::Notification, "notifications/progress") => {
+                let Ok([Some(token)]) = message.param(["progressToken"]) else {
+                    continue;
+                };
+                if let Some((port, theirs)) = unmarked(token) {
+                    hub.give(port, &message.replacing(token, &theirs)).await;
+                }
+            }
+            (Kind::Notification, method)
+                if method.ends_with("/list_changed")
+                    || method == "notifications/resources/updated" =>
+            {
+                let ports: Vec<u64> = hub.ports.lock().keys().copied().collect();
+                for port in ports {
+                    hub.give(port, &data).await;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The answer to what a server asks of nobody in particular.
+fn refusal(question: &Message) -> Bytes {
+    let id = question.id().unwrap_or("null");
+    if question.method() == "ping" {
+        return message::result(id, "{}");
+    }
+    message::error(
+        Some(id),
+        -32601,
+        "the server is shared by several clients, so it can't ask anything",
+        None,
+    )
+}

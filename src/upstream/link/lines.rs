@@ -1,0 +1,92 @@
+//! Lines of a pipe, of a bounded length.
+
+use bytes::{Bytes, BytesMut};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
+
+/// A line without its end.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    /// A whole one.
+    Whole(Bytes),
+    /// The beginning of one that is too long; the rest of it was thrown away.
+    TooLong(Bytes),
+}
+
+/// Reads lines of at most `limit` bytes.
+#[derive(Debug)]
+pub(super) struct Lines<R> {
+    pipe: R,
+    limit: usize,
+}
+
+impl<R: AsyncBufRead + Unpin> Lines<R> {
+    pub(super) fn new(pipe: R, limit: usize) -> Self {
+        Self { pipe, limit }
+    }
+
+    /// The next line; none at the end. What can't be read is an end, too.
+    pub(super) async fn next(&mut self) -> Option<Line> {
+        let mut line = BytesMut::new();
+        let mut too_long = false;
+        loop {
+            let chunk = self.pipe.fill_buf().await.ok()?;
+            if chunk.is_empty() {
+                return (!line.is_empty()).then(|| finish(line, too_long));
+            }
+            let end = memchr::memchr(b'\n', chunk);
+            let part = chunk.get(..end.unwrap_or(chunk.len())).unwrap_or_default();
+            let room = self.limit.saturating_sub(line.len());
+            line.extend_from_slice(part.get(..room).unwrap_or(part));
+            too_long |= part.len() > room;
+            let used = part.len() + usize::from(end.is_some());
+            self.pipe.consume(used);
+            if end.is_some() {
+                return Some(finish(line, too_long));
+            }
+        }
+    }
+}
+
+fn finish(mut line: BytesMut, too_long: bool) -> Line {
+    if too_long {
+        return Line::TooLong(line.freeze());
+    }
+    if line.last() == Some(&b'\r') {
+        line.truncate(line.len() - 1);
+    }
+    Line::Whole(line.freeze())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn read(text: &str, buffer: usize) -> Vec<Line> {
+        let pipe = tokio::io::BufReader::with_capacity(buffer, text.as_bytes());
+        let mut lines = Lines::new(pipe, 5);
+        let mut all = Vec::new();
+        while let Some(line) = lines.next().await {
+            all.push(line);
+        }
+        all
+    }
+
+    #[tokio::test]
+    async fn lines_are_what_they_are_however_they_arrive() {
+        let whole = |text: &'static str| Line::Whole(Bytes::from_static(text.as_bytes()));
+        for buffer in 1..12 {
+            assert_eq!(
+                read("ab\r\n\nabcde\nabcdef\nabcdefghijk\nx", buffer).await,
+                [
+                    whole("ab"),
+                    whole(""),
+                    whole("abcde"),
+                    Line::TooLong("abcde".into()),
+                    Line::TooLong("abcde".into()),
+                    whole("x"),
+                ],
+                "{buffer}"
+            );
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Links over a real process: `sh` and what it can do.
