@@ -91,7 +91,9 @@ impl Front {
             }
         };
         let response = match &origin {
-            Some(origin) if parts.method == Method::OPTIONS => return cors::preflight(origin),
+            Some(origin) if parts.method == Method::OPTIONS => {
+                return cors::preflight(origin, &parts.headers);
+            }
             _ => self.enter(door, server, parts, body).await,
         };
         match &origin {

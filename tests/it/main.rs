@@ -58,6 +58,7 @@ mod policy;
 mod policy_modern;
 mod questions;
 mod rehearsal;
+mod reports;
 mod resume;
 mod sdk;
 mod sdk_eras;
