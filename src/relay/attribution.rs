@@ -5,7 +5,8 @@
 //! - Only calls of the same session come into question: a wrong guess shows a question beside another call
 //!   of the same person, and its answer goes back by its own id all the same.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 
 use super::exchange::InFlight;
 use super::session::LiveSession;
@@ -16,19 +17,29 @@ use crate::protocol::session::LegId;
 impl LiveSession {
     /// The call that a message of the server most probably belongs to.
     pub(super) fn cause_on_link(&self, message: &Message) -> Option<LegId> {
-        guess(&self.state().calls, message)
+        let state = self.state();
+        let open = state.pending.values().filter_map(|it| it.asked.cause);
+        let open = open.collect();
+        guess(&state.calls, &open, message)
     }
 }
 
 /// Progress names its call by a token. A question is most probably of the call that began last, of those
-/// in which a server may ask; what else is said, of the only one.
-fn guess(calls: &HashMap<LegId, InFlight>, message: &Message) -> Option<LegId> {
+/// in which a server may ask and that don't wait for an answer already; what else is said, of the only one.
+fn guess(
+    calls: &HashMap<LegId, InFlight>,
+    open: &HashSet<LegId>,
+    message: &Message,
+) -> Option<LegId> {
     match (message.kind(), message.method()) {
         (Kind::Request, _) => {
             let asking = calls
                 .iter()
                 .filter(|(_, call)| !call.unsent && may_ask(call.request.method()));
-            asking.map(|(leg, _)| *leg).max()
+            let calm = |(leg, call): &(&LegId, &InFlight)| {
+                (!open.contains(leg), Reverse(call.asked), **leg)
+            };
+            asking.max_by_key(calm).map(|(leg, _)| *leg)
         }
         (_, "notifications/progress") => {
             let [token] = message.param(["progressToken"]).ok()?;
