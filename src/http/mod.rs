@@ -3,7 +3,7 @@
 //! | route | methods | what |
 //! |---|---|---|
 //! | `/mcp/{server}` | POST, GET, DELETE, OPTIONS | an MCP endpoint ([`mcp`]); with and without a trailing slash |
-//! | `/mcp/{server}/sse` | GET, OPTIONS | the stream of an HTTP+SSE session ([`line`]), with `legacy_sse` |
+//! | `/mcp/{server}/sse` | GET, OPTIONS | the stream of an HTTP+SSE session ([`mod@line`]), with `legacy_sse` |
 //! | `/mcp/{server}/messages` | POST, OPTIONS | where such a session's client posts, with `legacy_sse` |
 //! | `/.well-known/oauth-protected-resource/mcp/{server}` | GET, OPTIONS | RFC 9728 metadata of it |
 //! | `/healthz` | GET | the process serves |

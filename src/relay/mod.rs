@@ -12,7 +12,7 @@
 //! is kept for a while in [`streams`], so that it can come back to one that broke; [`resume`] does the same
 //! with a server's.
 //!
-//! A client of HTTP+SSE has one stream, its [`line`], which is its session: it ends with that, and all that
+//! A client of HTTP+SSE has one stream, its [`mod@line`], which is its session: it ends with that, and all that
 //! others read on several streams comes on it.
 //!
 //! A modern client holds nothing. Its requests go [`through`] to a modern server; what it takes to ask

@@ -177,13 +177,7 @@ impl fmt::Debug for SessionId {
 
 impl LiveSession {
     pub(super) fn new(opened: Opened, shared: Arc<Shared>) -> Arc<Self> {
-        let Opened {
-            face,
-            version,
-            line,
-            ..
-        } = &opened;
-        let resumable = is_resumable(*face, version, line.as_deref());
+        let resumable = is_resumable(opened.face, &opened.version, opened.line.as_deref());
         let state = State {
             talk: opened.talk,
             streams: Streams::new(shared.config.limits.buffer, resumable),
