@@ -6,7 +6,7 @@
 //! - A line has one session at most, under the same id, and ends with it; the session ends with the line.
 //! - What is lost with a line is lost: it is not resumed, and events have no ids.
 //! - Who posts to a line is who opened it, and to nobody else it exists.
-//! - A client that takes nothing loses the line, not a message of it.
+//! - A client that takes nothing loses the line, not a message of it; what waits for it till then is bounded.
 
 use std::fmt;
 use std::sync::Arc;
@@ -321,6 +321,14 @@ impl LiveSession {
         admission: Admission,
     ) -> Result<(), Error> {
         let pipe = line.pipe().ok_or(Error::UnknownSession)?;
+        // Those in flight are counted where they begin; these are over, and wait for their client to read. On
+        // a stream of its own each would hold a connection.
+        let most = self.shared.config.limits.streams;
+        if most.is_some_and(|most| self.state().streams.count() > most) {
+            return Err(Error::Capacity(
+                "the session has too many outcomes that were not read".into(),
+            ));
+        }
         let sink = Sink::shared(ANYTHING, pipe);
         self.begin(request, sink, None, Consent::default(), admission)
             .await

@@ -111,6 +111,15 @@ impl Rig {
         (line, pipe)
     }
 
+    /// Posts a ping to a line.
+    async fn ping(&self, line: &Line, session: &Arc<LiveSession>, id: u32) -> Result<(), Error> {
+        let request = message::request(&id.to_string(), "ping", "{}");
+        let request = Message::parse(&request).unwrap();
+        let limiter = self.relay.limiter();
+        let admission = limiter.admit(&self.server, session.principal()).unwrap();
+        session.call_on(line, request, admission).await
+    }
+
     /// A legacy client's session.
     async fn session(&self) -> Arc<LiveSession> {
         let params = r#"{"protocolVersion":"2025-11-25","capabilities":{}}"#;
@@ -235,11 +244,7 @@ async fn a_client_that_does_not_read_its_line_loses_it_and_nothing_before_that()
     let (line, mut pipe) = rig.line().await;
     let session = rig.relay.session_of(&line).unwrap();
     for id in 1..=40 {
-        let request = message::request(&id.to_string(), "ping", "{}");
-        let request = Message::parse(&request).unwrap();
-        let limiter = rig.relay.limiter();
-        let admission = limiter.admit(&rig.server, session.principal()).unwrap();
-        session.call_on(&line, request, admission).await.unwrap();
+        rig.ping(&line, &session, id).await.unwrap();
     }
     let ended = within_an_hour(session.ended.cancelled()).await;
     ended.expect("the session ends with the line");
@@ -252,4 +257,21 @@ async fn a_client_that_does_not_read_its_line_loses_it_and_nothing_before_that()
         .relay
         .line(&rig.server, &rig.who, line.id().as_bytes(), None);
     assert!(matches!(gone, Err(Error::UnknownSession)), "{gone:?}");
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_can_not_pile_up_outcomes() {
+    let rig = Rig::new().await;
+    let (line, _pipe) = rig.line().await;
+    let session = rig.relay.session_of(&line).unwrap();
+    let mut id = 0;
+    let full = loop {
+        id += 1;
+        assert!(id < 1000, "it is never full");
+        if let Err(error) = rig.ping(&line, &session, id).await {
+            break error;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert!(full.to_string().contains("not read"), "{full}");
 }
