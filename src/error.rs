@@ -52,6 +52,9 @@ pub enum Error {
     /// No session is named.
     #[error("the Mcp-Session-Id header is missing; initialize first")]
     MissingSession,
+    /// A message was posted to an HTTP+SSE session that can't be posted there, or not now.
+    #[error("{0}")]
+    Misposted(&'static str),
     /// The body is no message.
     #[error(transparent)]
     Malformed(#[from] Malformed),
@@ -183,6 +186,7 @@ impl Error {
             Self::ForgottenAgain => "forgotten_again",
             Self::UnknownStream => "unknown_stream",
             Self::MissingSession => "session_missing",
+            Self::Misposted(_) => "misposted",
             Self::Malformed(Malformed::NotJson(_)) => "not_json",
             Self::Malformed(Malformed::NotAMessage(_)) => "not_a_message",
             Self::Batch => "batch",
@@ -252,6 +256,7 @@ impl Error {
             Self::MediaType => 415,
             Self::Incomplete => 408,
             Self::MissingSession
+            | Self::Misposted(_)
             | Self::UnknownStream
             | Self::Malformed(_)
             | Self::Batch

@@ -41,6 +41,9 @@
 //!                                      or relay::question asks the person; who booked it owes the answer
 //! ```
 //!
+//! A client of HTTP+SSE has one stream for all of it: `http::line` and `relay::line` stand where `http::visit` and
+//! the streams of a session stand for others; the rest is the same.
+//!
 //! # The rooms, and who may reach whom
 //!
 //! ```text

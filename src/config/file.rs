@@ -30,6 +30,7 @@ pub(super) const TOP: &[&str] = &[
     "sessions",
     "allowed_hosts",
     "allowed_origins",
+    "legacy_sse",
     "audit",
 ];
 
@@ -120,6 +121,7 @@ fn config(reader: &mut Reader, top: &Table<'_>) -> Option<Config> {
         .get("allowed_origins")
         .map(|node| reader.values("allowed_origins", node, address::origin))
         .unwrap_or_default();
+    let legacy_sse = top.value_or(reader, "legacy_sse", quantity::yes_or_no, false);
     let audit = audit(reader, top);
     address_for_clients(reader, top, listen, access.as_ref());
     Some(Config {
@@ -132,6 +134,7 @@ fn config(reader: &mut Reader, top: &Table<'_>) -> Option<Config> {
         sessions,
         allowed_hosts,
         allowed_origins,
+        legacy_sse,
         audit,
     })
 }

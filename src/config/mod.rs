@@ -72,6 +72,8 @@ pub struct Config {
     pub allowed_hosts: Vec<String>,
     /// Origins of web pages that may call the gateway, exactly as browsers send them.
     pub allowed_origins: Vec<String>,
+    /// Whether clients may use HTTP+SSE, the transport of 2024-11-05, at `/mcp/{server}/sse` (default no).
+    pub legacy_sse: bool,
     /// Where decisions are recorded; `None` switches the audit log off.
     pub audit: Option<AuditLog>,
 }
@@ -497,6 +499,19 @@ impl PublicUrl {
             std::net::IpAddr::V4(ip) => format!("http://{ip}{port}"),
             std::net::IpAddr::V6(ip) => format!("http://[{ip}]{port}"),
         })
+    }
+
+    /// Its path, which is empty or starts with a slash.
+    pub fn path(&self) -> &str {
+        self.split().1
+    }
+
+    /// Its origin and its path.
+    pub(crate) fn split(&self) -> (&str, &str) {
+        let authority = self.0.find("://").map_or(0, |colon| colon + "://".len());
+        let path = self.0.bytes().skip(authority).position(|byte| byte == b'/');
+        self.0
+            .split_at(path.map_or(self.0.len(), |path| authority + path))
     }
 
     /// The URL without a trailing slash.

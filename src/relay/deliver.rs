@@ -109,13 +109,15 @@ impl LiveSession {
     /// Puts the outcome of a call into the stream that owes it. Where nobody reads that, it stays with the
     /// session until its client comes back for it.
     pub(super) async fn conclude(&self, name: Name, response: Bytes) {
+        // Whoever loses a line loses the session: that takes as long as for any other message.
+        let patience = self.line().map_or(LAST_WORD, |_| STALLED);
         let mut item = Item::Outcome(response);
         loop {
             let put = self.state().streams.put_outcome(name, item);
             match put {
                 Put::Done | Put::Nowhere(_) => break,
                 Put::Full(_, pipe, back) => {
-                    match self.wait_for_room(name, &pipe, back, LAST_WORD).await {
+                    match self.wait_for_room(name, &pipe, back, patience).await {
                         None => break,
                         Some(back) => item = back,
                     }
@@ -141,6 +143,9 @@ impl LiveSession {
             Err(NoRoom::Closed) => Some(item),
             Err(NoRoom::Stalled) => {
                 streams.cut(name, pipe, now());
+                if let Some(line) = self.line() {
+                    line.close();
+                }
                 Some(item)
             }
         }

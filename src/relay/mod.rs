@@ -13,6 +13,9 @@
 //! is kept for a while in [`streams`], so that it can come back to one that broke; [`resume`] does the same
 //! with a server's.
 //!
+//! A client of HTTP+SSE has one stream, its [`mod@line`], which is its session: it ends with that, and all that
+//! others read on several streams comes on it.
+//!
 //! A modern client holds nothing. Its requests go [`through`] to a modern server; what it takes to ask
 //! it in the midst of a legacy server's call is in [`modern`]. What the gateway itself asks, before a call
 //! goes to either kind of server, is in [`approval`].
@@ -37,6 +40,7 @@ mod greet;
 mod inbound;
 mod judge;
 mod lease;
+mod line;
 mod local;
 mod modern;
 mod notify;
@@ -73,6 +77,7 @@ use tokio_util::task::TaskTracker;
 
 pub use self::caller::says_headless;
 pub use self::deliver::Item;
+pub use self::line::Line;
 pub use self::pipe::{Event, EventPipe};
 pub use self::probe::{Found, probe};
 pub use self::session::{LiveSession, SessionId};
@@ -111,6 +116,8 @@ pub(crate) struct Shared {
     /// What happens to the questions of each server.
     policies: BTreeMap<ServerName, Arc<Policy>>,
     sessions: DashMap<SessionId, Arc<LiveSession>>,
+    /// The streams that are sessions, or become one.
+    lines: DashMap<SessionId, Arc<Line>>,
     limiter: Limiter,
     audit: Audit,
     /// The exchanges that run: what shutdown waits for first.
@@ -176,6 +183,7 @@ impl Relay {
             servers,
             policies,
             sessions: DashMap::new(),
+            lines: DashMap::new(),
             limiter,
             audit,
             calls: TaskTracker::new(),
@@ -192,10 +200,11 @@ impl Relay {
         })))
     }
 
-    /// The session that a request names: this id, at this server, of this principal.
+    /// The session that a request names: this id, at this server, of this principal. That of a [`Line`] is
+    /// found by posting to the line, and nowhere else.
     ///
     /// # Errors
-    /// [`Error::UnknownSession`] whichever of the three is wrong.
+    /// [`Error::UnknownSession`] whichever of them is wrong.
     pub fn session(
         &self,
         server: &ServerName,
@@ -208,7 +217,8 @@ impl Relay {
             .get(id)
             .map(|it| Arc::clone(&it))
             .ok_or(Error::UnknownSession)?;
-        if session.server().name() != server || !session.belongs_to(principal) {
+        let here = session.server().name() == server && session.line().is_none();
+        if !here || !session.belongs_to(principal) {
             return Err(Error::UnknownSession);
         }
         session.touch();
@@ -217,7 +227,7 @@ impl Relay {
 
     /// Whether a session of this id exists, whoever holds it: what tells a stranger from a mistake.
     pub fn is_foreign(&self, id: &[u8]) -> bool {
-        self.0.sessions.contains_key(id)
+        self.0.sessions.contains_key(id) || self.0.lines.contains_key(id)
     }
 
     /// Carries something through, whether or not the client that asked for it stays: what it began must
@@ -282,6 +292,9 @@ impl Relay {
         self.0.ending.cancel();
         for session in self.0.all() {
             session.close_standalone();
+        }
+        for line in &self.0.lines {
+            line.close_unused();
         }
         self.0.calls.close();
         let _cut_short = tokio::time::timeout(grace, self.0.calls.wait()).await;

@@ -16,6 +16,7 @@ use super::caller::{Caller, is_headless};
 use super::greet::greet;
 use super::inbound::Inbound;
 use super::lease::{Lease, Legacy, Modern, whose};
+use super::line::Line;
 use super::session::{Face, LiveSession, Opened, SessionId};
 use super::subscriptions::{self, Offers, Wish};
 use super::teardown::Ending;
@@ -61,7 +62,7 @@ impl Relay {
         let shared = &self.0;
         let headless = headless || is_headless(&shared.config, principal);
         let Established { session, response } = shared
-            .establish(server, principal, request, Face::Legacy, headless)
+            .establish(server, principal, request, Face::Legacy, headless, None)
             .await?;
         let answer = if accept.json {
             Answer::Json(200, response)
@@ -79,7 +80,7 @@ impl Shared {
         server.is_some_and(|server| server.on_session_lost == OnSessionLost::Renew)
     }
 
-    /// Opens a session at a server, with this `initialize`.
+    /// Opens a session at a server, with this `initialize`: one of its own, or that of a line.
     pub(super) async fn establish(
         self: &Arc<Self>,
         server: &ServerName,
@@ -87,6 +88,7 @@ impl Shared {
         request: &Message,
         face: Face,
         headless: bool,
+        line: Option<&Arc<Line>>,
     ) -> Result<Established, Error> {
         if self.ending.is_cancelled() {
             return Err(Error::ShuttingDown);
@@ -104,18 +106,15 @@ impl Shared {
         let declared = caller.declared(can, &policy);
         let request = &seen(request, declared)?;
         let began = now();
-        let id = SessionId::random()?;
-        let principal = if principal.is_anonymous() {
-            Principal::anonymous_session(&SessionId::tag(id.as_bytes()))
-        } else {
-            principal.clone()
-        };
+        let id = line.map_or_else(SessionId::random, |line| Ok(line.id().clone()))?;
+        let principal = principal.in_session(&SessionId::tag(id.as_bytes()));
         let _admission = match face {
             Face::Legacy => Some(self.limiter.admit(server, &principal)?),
             // The request that needs the session was admitted itself.
             Face::Modern => None,
         };
-        let slot = self.limiter.session(&principal)?;
+        let slot = line.is_none().then(|| self.limiter.session(&principal));
+        let slot = slot.transpose()?;
         let audit = self.audit.reserve().await.map_err(|_| Error::AuditFull)?;
         let record = |kind: fn(SystemTime) -> Record| {
             kind(today())
@@ -156,6 +155,7 @@ impl Shared {
             policy,
             talk,
             face,
+            line: line.cloned(),
             slot,
         };
         let session = LiveSession::new(opened, Arc::clone(self));

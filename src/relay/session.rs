@@ -18,6 +18,7 @@ use super::caller::Caller;
 use super::deliver::Item;
 use super::exchange::InFlight;
 use super::lease::Lease;
+use super::line::Line;
 use super::modern::listen::Listens;
 use super::modern::tasks::Tasked;
 use super::pending::Pending;
@@ -59,11 +60,14 @@ pub struct LiveSession {
     /// The server has said that it does not know the session.
     forgotten: AtomicBool,
     face: Face,
+    /// The one stream of its client, where that has no others.
+    line: Option<Arc<Line>>,
     listens: Listens,
     tasked: Tasked,
     /// How many of our own answers may be on their way to the server at once.
     pub(super) replies: Arc<Semaphore>,
-    _slot: SessionSlot,
+    /// None: its line holds it.
+    _slot: Option<SessionSlot>,
 }
 
 /// The most answers of ours that are on their way to one server at once; a server that asks faster is
@@ -113,7 +117,8 @@ pub(super) struct Opened {
     pub(super) policy: Arc<Policy>,
     pub(super) talk: Session,
     pub(super) face: Face,
-    pub(super) slot: SessionSlot,
+    pub(super) line: Option<Arc<Line>>,
+    pub(super) slot: Option<SessionSlot>,
 }
 
 /// Who a session is for.
@@ -166,7 +171,7 @@ impl fmt::Debug for SessionId {
 
 impl LiveSession {
     pub(super) fn new(opened: Opened, shared: Arc<Shared>) -> Arc<Self> {
-        let resumable = opened.face == Face::Legacy && opened.version.has_event_ids();
+        let resumable = is_resumable(opened.face, &opened.version, opened.line.as_deref());
         let state = State {
             talk: opened.talk,
             streams: Streams::new(shared.config.limits.buffer, resumable),
@@ -192,6 +197,7 @@ impl LiveSession {
             ended: CancellationToken::new(),
             forgotten: AtomicBool::new(false),
             face: opened.face,
+            line: opened.line,
             listens: Listens::default(),
             tasked: Tasked::default(),
             replies: Arc::new(Semaphore::new(REPLIES)),
@@ -216,7 +222,12 @@ impl LiveSession {
 
     /// Whether its client may come back to a stream that broke.
     pub(super) fn is_resumable(&self) -> bool {
-        self.face == Face::Legacy && self.version.has_event_ids()
+        is_resumable(self.face, &self.version, self.line())
+    }
+
+    /// The one stream of its client, where that has no others.
+    pub(super) fn line(&self) -> Option<&Line> {
+        self.line.as_deref()
     }
 
     /// Who holds it.
@@ -274,10 +285,9 @@ impl LiveSession {
         &self.lease
     }
 
-    /// Whether this caller holds it. Without authentication the id itself is all there is to show.
+    /// Whether this caller holds it.
     pub(super) fn belongs_to(&self, principal: &Principal) -> bool {
-        self.principal == *principal
-            || (principal.is_anonymous() && self.principal.issuer() == principal.issuer())
+        principal.holds_of(&self.principal)
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -379,6 +389,11 @@ impl LiveSession {
             });
         }
     }
+}
+
+/// Whether a client may come back to its streams: not where one of them is all that the session is.
+fn is_resumable(face: Face, version: &Version, line: Option<&Line>) -> bool {
+    face == Face::Legacy && version.has_event_ids() && line.is_none()
 }
 
 impl fmt::Debug for LiveSession {

@@ -1,4 +1,5 @@
-//! The one way out of a session: DELETE, expiry, a server that forgot it, shutdown.
+//! The one way out of a session: DELETE, the end of the stream that it is, expiry, a server that forgot it,
+//! shutdown.
 //!
 //! The order matters. First nobody can find the session any more; then what is left is taken from
 //! the books, so that each call and question is ended once; then the server is told, calls first,
@@ -30,6 +31,8 @@ const STEP: Duration = Duration::from_secs(2);
 pub enum Ending {
     /// The client said so.
     Deleted,
+    /// Its client closed the stream that it is, or lost it.
+    Left,
     /// Nobody used it.
     Idle,
     /// The server no longer knows it.
@@ -43,6 +46,7 @@ impl Ending {
     pub fn reason(self) -> &'static str {
         match self {
             Self::Deleted => "deleted",
+            Self::Left => "stream_closed",
             Self::Idle => "idle",
             Self::Forgotten => "forgotten_by_server",
             Self::Shutdown => "shutdown",
@@ -101,6 +105,9 @@ impl LiveSession {
     /// ends when nobody can put more into it.
     fn close_streams(&self) {
         self.state().streams.close();
+        if let Some(line) = self.line() {
+            line.close();
+        }
     }
 
     async fn record_end(

@@ -4,6 +4,8 @@
 use crate::support::{Client, EVERYTHING, NOTHING, Server, Setup, json, triple, within};
 
 /// F4, F5: the client cancels its call; the server hears its own id, and the reason.
+/// Reported in lynnswap/XcodeMCPKit#210, PrefectHQ/fastmcp#4124, IBM/mcp-context-forge#1983,
+/// Kuadrant/mcp-gateway#422.
 #[tokio::test]
 async fn the_client_cancels_a_call() {
     let (server, _gateway, session) = triple().await;
@@ -33,6 +35,7 @@ async fn the_client_cancels_a_call() {
 }
 
 /// F4: ids that nobody uses, or that have another type, are ignored.
+/// Reported in lynnswap/XcodeMCPKit#210.
 #[tokio::test]
 async fn the_client_cancels_what_does_not_run() {
     let (server, gateway, session) = triple().await;
@@ -65,6 +68,7 @@ async fn the_client_cancels_what_does_not_run() {
 }
 
 /// F4: a call at one server is not cancelled at another.
+/// Reported in lynnswap/XcodeMCPKit#210.
 #[tokio::test]
 async fn only_the_server_that_runs_it_hears() {
     let (alpha, beta) = (Server::start().await, Server::start().await);
@@ -92,6 +96,7 @@ async fn only_the_server_that_runs_it_hears() {
 }
 
 /// F5: the server withdraws its own question; the client sees the id that it knows.
+/// Reported in PrefectHQ/fastmcp#4124, IBM/mcp-context-forge#1983, Kuadrant/mcp-gateway#422.
 #[tokio::test]
 async fn the_server_withdraws_a_question() {
     let (server, gateway, session) = triple().await;
@@ -167,6 +172,7 @@ async fn the_server_withdraws_what_it_never_asked() {
 }
 
 /// F5: the client drops its connection. The server works on, undisturbed.
+/// Reported in PrefectHQ/fastmcp#4124, IBM/mcp-context-forge#1983, Kuadrant/mcp-gateway#422.
 #[tokio::test]
 async fn a_dropped_connection_is_no_cancellation() {
     let (server, _gateway, session) = triple().await;

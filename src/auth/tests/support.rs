@@ -325,6 +325,7 @@ pub(super) fn config(access: Access) -> Config {
         },
         allowed_hosts: Vec::new(),
         allowed_origins: Vec::new(),
+        legacy_sse: false,
         audit: None,
     }
 }

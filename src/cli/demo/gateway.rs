@@ -76,6 +76,7 @@ fn config(port: u16, url: Url, audit: &Path) -> Config {
         },
         allowed_hosts: Vec::new(),
         allowed_origins: Vec::new(),
+        legacy_sse: false,
         audit: Some(AuditLog {
             file: audit.to_owned(),
             when_full: WhenFull::Block,

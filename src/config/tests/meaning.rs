@@ -36,7 +36,14 @@ fn what_is_left_out_has_its_default() {
     assert_eq!(config.sessions.max, Some(10_000));
     assert!(config.allowed_hosts.is_empty());
     assert!(config.allowed_origins.is_empty());
+    assert!(!config.legacy_sse);
     assert!(config.audit.is_none());
+}
+
+#[test]
+fn the_oldest_transport_is_there_for_who_wants_it() {
+    assert!(config("legacy_sse: true").legacy_sse);
+    assert!(!config("legacy_sse: false").legacy_sse);
 }
 
 #[test]

@@ -73,6 +73,7 @@ fn config() -> Config {
         },
         allowed_hosts: vec![],
         allowed_origins: vec![],
+        legacy_sse: false,
         audit: None,
     }
 }

@@ -198,7 +198,14 @@ impl Shared {
         let request = initialize(key.profile.unwrap_or(declared));
         let request = Message::parse(&request.into_bytes().into())?;
         let established = self
-            .establish(&key.server, &key.principal, &request, Face::Modern, false)
+            .establish(
+                &key.server,
+                &key.principal,
+                &request,
+                Face::Modern,
+                false,
+                None,
+            )
             .await?;
         let Some(session) = established.session else {
             return Err(Error::Misbehaved("refused to open a session".into()));
