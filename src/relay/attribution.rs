@@ -1,5 +1,6 @@
-//! Which call a message belongs to that came on a connection of the whole session: the pipes of a program, or
-//! HTTP+SSE. Nothing on it says so.
+//! Which call a question belongs to that came on a connection of the whole session: the pipes of a program, or
+//! HTTP+SSE. Nothing on it says so. (What else is about a call comes on the stream of the call: the link knows
+//! as much as there is to know.)
 //!
 //! # Invariants
 //! - Only calls of the same session come into question: a wrong guess shows a question beside another call
@@ -10,51 +11,21 @@ use std::collections::HashMap;
 use super::exchange::InFlight;
 use super::session::LiveSession;
 use crate::protocol::message::{Kind, Message};
-use crate::protocol::object::{members, text};
+use crate::protocol::modern::may_ask;
 use crate::protocol::session::LegId;
 
 impl LiveSession {
     /// The call that a message of the server most probably belongs to.
     pub(super) fn cause_on_link(&self, message: &Message) -> Option<LegId> {
-        guess(&self.state().calls, message)
+        let asks = message.kind() == Kind::Request;
+        asks.then(|| guess(&self.state().calls)).flatten()
     }
 }
 
-/// Progress names its call by a token. A question is most probably of the call that began last, of those
-/// in which a server may ask; what else is said, of the only one.
-fn guess(calls: &HashMap<LegId, InFlight>, message: &Message) -> Option<LegId> {
-    match (message.kind(), message.method()) {
-        (Kind::Request, _) => {
-            let asking = calls
-                .iter()
-                .filter(|(_, call)| !call.unsent && may_ask(call.request.method()));
-            asking.map(|(leg, _)| *leg).max()
-        }
-        (_, "notifications/progress") => {
-            let [token] = message.param(["progressToken"]).ok()?;
-            let token = token?;
-            let of_this = |call: &&InFlight| {
-                own_token(&call.request).is_some_and(|own| {
-                    own == token || (text(own).is_some() && text(own) == text(token))
-                })
-            };
-            let call = calls.iter().find(|(_, call)| of_this(call));
-            call.map(|(leg, _)| *leg)
-        }
-        _ => match calls.len() {
-            1 => calls.keys().next().copied(),
-            _ => None,
-        },
-    }
-}
-
-/// The requests in which a server asks (2026-07-28 mrtr names the same three).
-fn may_ask(method: &str) -> bool {
-    matches!(method, "tools/call" | "prompts/get" | "resources/read")
-}
-
-fn own_token(request: &Message) -> Option<&str> {
-    let [meta] = request.param(["_meta"]).ok()?;
-    let [token] = members(meta?, ["progressToken"]).ok()?;
-    token
+/// The call that began last, of those in which a server may ask.
+fn guess(calls: &HashMap<LegId, InFlight>) -> Option<LegId> {
+    let asking = calls
+        .iter()
+        .filter(|(_, call)| !call.unsent && may_ask(call.request.method()));
+    asking.map(|(leg, _)| *leg).max()
 }
