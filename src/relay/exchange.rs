@@ -197,6 +197,13 @@ impl Exchange {
             // Apart: a call at a legacy server must not take the room that rounds need.
             (None, Lease::Modern(modern)) => Box::pin(self.drive(modern)).await,
         };
+        if let (End::Failed(Error::Broken), Lease::Legacy(wire)) = (&end, session.lease())
+            && wire.is_link()
+        {
+            // Whoever asked is gone with the link.
+            let own = |asker: &Asker| matches!(asker, Asker::Server);
+            while session.call_off(self.leg, own).await {}
+        }
         let (cancelled, stream) = {
             let mut state = self.session.state();
             let cancelled = state.talk.is_cancelled(self.leg);
