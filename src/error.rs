@@ -320,6 +320,7 @@ impl Error {
                 | Self::Slow(_)
                 | Self::NoVersion
                 | Self::ServerLimited(_)
+                | Self::Capacity(_)
                 | Self::Credentials,
                 Some(server),
             ) => self
