@@ -66,6 +66,7 @@ mod session_ends;
 mod sessions;
 mod shutdown;
 mod startup;
+mod stdio;
 mod tidy;
 mod tokens;
 mod transport;
