@@ -6,7 +6,8 @@
 //! - Only calls of the same session come into question: a wrong guess shows a question beside another call
 //!   of the same person, and its answer goes back by its own id all the same.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 
 use super::exchange::InFlight;
 use super::session::LiveSession;
@@ -17,15 +18,23 @@ use crate::protocol::session::LegId;
 impl LiveSession {
     /// The call that a message of the server most probably belongs to.
     pub(super) fn cause_on_link(&self, message: &Message) -> Option<LegId> {
-        let asks = message.kind() == Kind::Request;
-        asks.then(|| guess(&self.state().calls)).flatten()
+        if message.kind() != Kind::Request {
+            return None;
+        }
+        let state = self.state();
+        let open = state.pending.values().filter_map(|it| it.asked.cause);
+        let open = open.collect();
+        guess(&state.calls, &open)
     }
 }
 
-/// The call that began last, of those in which a server may ask.
-fn guess(calls: &HashMap<LegId, InFlight>) -> Option<LegId> {
+/// A question is most probably of the call that began last, of those in which a server may ask and that
+/// don't wait for an answer already.
+fn guess(calls: &HashMap<LegId, InFlight>, open: &HashSet<LegId>) -> Option<LegId> {
     let asking = calls
         .iter()
         .filter(|(_, call)| !call.unsent && may_ask(call.request.method()));
-    asking.map(|(leg, _)| *leg).max()
+    let calm =
+        |(leg, call): &(&LegId, &InFlight)| (!open.contains(leg), Reverse(call.asked), **leg);
+    asking.max_by_key(calm).map(|(leg, _)| *leg)
 }

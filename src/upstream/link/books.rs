@@ -46,6 +46,8 @@ struct Waiting {
     to: Sender<Bytes>,
     /// Until `initialize` is answered, all that comes is for who has said it.
     opening: bool,
+    /// It is a subscription: what comes for it says so.
+    listens: bool,
     /// The progress token (JSON text) that its client has chosen.
     token: Option<Box<str>>,
 }
@@ -85,6 +87,7 @@ impl Books {
         let waiting = Waiting {
             to,
             opening: self.manner == Manner::Session && request.method() == "initialize",
+            listens: request.method() == "subscriptions/listen",
             token,
         };
         self.waiting.insert(id.into(), waiting);
@@ -148,11 +151,12 @@ impl Books {
             return Place::Reader(waiting.to.clone(), bytes);
         }
         let subscription = meta.and_then(|meta| members(meta, [META_SUBSCRIPTION]).ok());
-        let waiting = match subscription {
-            Some([Some(id)]) => self.waiting.get(id),
-            // It does not say; where there is but one, it must be that.
-            _ if self.waiting.len() == 1 => self.waiting.values().next(),
-            _ => None,
+        let waiting = if let Some([Some(id)]) = subscription {
+            self.waiting.get(id)
+        } else {
+            // It does not say; where there is but one call, it must be that.
+            let mut calls = self.waiting.values().filter(|it| !it.listens);
+            calls.next().filter(|_| calls.next().is_none())
         };
         waiting.map_or(Place::Nobody, |it| {
             Place::Reader(it.to.clone(), notice.bytes().clone())
@@ -347,6 +351,8 @@ mod tests {
         let unnamed = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#;
         assert!(matches!(books.sort(&message(unnamed)), Place::Nobody));
         books.forget("1");
+        let listen = r#"{"jsonrpc":"2.0","id":3,"method":"subscriptions/listen","params":{}}"#;
+        let (_, _listening) = books.expect(&message(listen)).unwrap();
         assert_eq!(read(&mut books, &mut two, &[unnamed]), [unnamed]);
     }
 

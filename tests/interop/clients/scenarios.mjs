@@ -31,7 +31,7 @@ export async function until(condition, what) {
 }
 
 /**
- * Runs scenarios one after the other (those whose name has ONLY in it), prints a line for each and their count, and ends
+ * Runs scenarios one after the other (those whose name has ONLY in it, and is not in the list SKIP), prints a line for each and their count, and ends
  * the program: with exit code 1 when one failed.
  *
  * @param {string} label what to print before each
@@ -40,10 +40,11 @@ export async function until(condition, what) {
  */
 export async function runScenarios(label, scenarios, patience) {
   const only = process.env.ONLY;
+  const skip = JSON.parse(process.env.SKIP ?? '[]');
   let passed = 0;
   let failed = 0;
   for (const [name, run] of Object.entries(scenarios)) {
-    if (only && !name.includes(only)) continue;
+    if ((only && !name.includes(only)) || skip.includes(name)) continue;
     try {
       await bounded(run(), 'the scenario ends', patience);
       passed++;

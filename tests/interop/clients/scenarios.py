@@ -1,5 +1,6 @@
 """What every client here needs, whichever SDK it has: waiting, comparing, and the run of scenarios."""
 
+import json
 import os
 import re
 import time
@@ -54,12 +55,13 @@ def reason(error: BaseException) -> str:
 
 
 async def run_scenarios(label: str, patience: float) -> int:
-    """Runs the scenarios whose name has ONLY in it one after the other, `patience` seconds each at most, and prints a
+    """Runs the scenarios whose name has ONLY in it, and is not in the list SKIP, one after the other, `patience` seconds each at most, and prints a
     line for each and their count. Gives the exit code."""
     passed = failed = 0
     only = os.environ.get("ONLY", "")
+    skip = json.loads(os.environ.get("SKIP", "[]"))
     for name, run in scenarios.items():
-        if only not in name:
+        if only not in name or name in skip:
             continue
         try:
             with anyio.fail_after(patience):

@@ -1,10 +1,10 @@
 // The asking server of the modern era, on the official TypeScript SDK 2.x: the tools of server.mjs, as far as this era
 // can have them (README.md), with the same answers. What has to be asked ends the request with `input_required`.
 //
-// Usage: node modern-server.mjs [PORT]     (default 0: a free port, printed)
+// Usage: node modern-server.mjs [PORT] | stdio     (default: over HTTP at a free port, printed)
 import { McpServer, ResourceTemplate, inputRequired, inputResponse } from '@modelcontextprotocol/server';
 import { z } from 'zod';
-import { answersOf, ask, serveModern, states } from './modern.mjs';
+import { answersOf, ask, serveModern, serveProgram, states } from './modern.mjs';
 
 /** Labels of `count_slowly` runs that ended by cancellation; read by `was_cancelled`. */
 const cancelled = new Set();
@@ -232,4 +232,5 @@ function askingTools(asking, register) {
   });
 }
 
-serveModern({ port: Number(process.argv[2] ?? 0), newServer });
+if (process.argv[2] === 'stdio') serveProgram(newServer);
+else serveModern({ port: Number(process.argv[2] ?? 0), newServer });

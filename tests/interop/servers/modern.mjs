@@ -3,6 +3,7 @@
 // A client of the legacy era is refused: that these servers know nothing of sessions is what the runs across eras need.
 import { localhostHostValidation, localhostOriginValidation, toNodeHandler } from '@modelcontextprotocol/node';
 import { createMcpHandler, createRequestStateCodec, inputRequired, inputResponse } from '@modelcontextprotocol/server';
+import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 
@@ -23,6 +24,20 @@ export async function ask({ mcpReq }, questions, state) {
 /** The answers of this round by key. */
 export const answersOf = ({ mcpReq }) =>
   new Proxy({}, { get: (_, key) => inputResponse(mcpReq.inputResponses, key) });
+
+/**
+ * Serves MCP on standard input and output.
+ *
+ * @param {(changed: () => object) => object} newServer makes the server
+ */
+export function serveProgram(newServer) {
+  const changed = () => ({
+    resourceUpdated: (uri) => server.server.sendResourceUpdated({ uri }),
+    toolsChanged: () => server.sendToolListChanged(),
+  });
+  let server;
+  serveStdio(() => (server = newServer(changed)), { legacy: 'reject' });
+}
 
 /**
  * Serves MCP at `/mcp` and prints `listening <url>` as soon as it accepts connections.

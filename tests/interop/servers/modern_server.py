@@ -290,6 +290,8 @@ async def asked_prompt(ctx: Context) -> str | InputRequiredResult:
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["stdio"]:
+        return mcp.run("stdio")
     port = int(sys.argv[1]) if len(sys.argv) > 1 else 0
     listener = socket.create_server(("127.0.0.1", port))
     print(f"listening http://127.0.0.1:{listener.getsockname()[1]}/mcp", flush=True)

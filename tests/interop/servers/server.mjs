@@ -1,11 +1,12 @@
 // The asking server on the official TypeScript SDK. Its tools are described in README.md; `server.py` has the
 // same ones with the same answers, so that one list of expectations judges both.
 //
-// Usage: node server.mjs [PORT]     (default 0: a free port, printed)
+// Usage: node server.mjs [PORT] | stdio | sse [PORT]     (default: Streamable HTTP at a free port, printed)
 import { McpServer, ResourceTemplate } from '@modelcontextprotocol/sdk/server/mcp.js';
+import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
 import { UrlElicitationRequiredError } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
-import { serveSessions } from './sessions.mjs';
+import { serveSessions, serveSse } from './sessions.mjs';
 
 /** Labels of `count_slowly` runs that ended by cancellation; read by `was_cancelled`. */
 const cancelled = new Set();
@@ -229,4 +230,7 @@ function newServer() {
   return mcp;
 }
 
-serveSessions({ port: Number(process.argv[2] ?? 0), newServer });
+const [how = 'http', port = '0'] = /^\d+$/.test(process.argv[2]) ? ['http', process.argv[2]] : process.argv.slice(2);
+if (how === 'stdio') await newServer().connect(new StdioServerTransport());
+else if (how === 'sse') serveSse({ port: Number(port), newServer });
+else serveSessions({ port: Number(port), newServer });

@@ -281,10 +281,17 @@ async def asked_prompt(ctx: Context) -> str:
 
 
 def main() -> None:
-    port = int(sys.argv[1]) if len(sys.argv) > 1 else 0
+    if sys.argv[1:2] == ["stdio"]:
+        return mcp.run("stdio")
+    if sys.argv[1:2] == ["sse"]:
+        return serve(mcp.sse_app(), "/sse", 0)
+    serve(mcp.streamable_http_app(), "/mcp", int(sys.argv[1]) if len(sys.argv) > 1 else 0)
+
+
+def serve(app: Any, path: str, port: int) -> None:
     listener = socket.create_server(("127.0.0.1", port))
-    print(f"listening http://127.0.0.1:{listener.getsockname()[1]}/mcp", flush=True)
-    config = uvicorn.Config(mcp.streamable_http_app(), log_level="warning", timeout_graceful_shutdown=1)
+    print(f"listening http://127.0.0.1:{listener.getsockname()[1]}{path}", flush=True)
+    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1)
     uvicorn.Server(config).run(sockets=[listener])
 
 

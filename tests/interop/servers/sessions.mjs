@@ -6,6 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import express from 'express';
 import { localhostHostValidation } from '@modelcontextprotocol/sdk/server/middleware/hostHeaderValidation.js';
+import { SSEServerTransport } from '@modelcontextprotocol/sdk/server/sse.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 
 /**
@@ -43,6 +44,35 @@ export function serveSessions({ port, newServer, newEventStore, retryMs }) {
   const listener = app.listen(port, '127.0.0.1', (error) => {
     if (error) throw error;
     console.log(`listening http://127.0.0.1:${listener.address().port}/mcp`);
+  });
+}
+
+/**
+ * Serves MCP over HTTP+SSE of 2024-11-05 at `/sse`, and prints `listening <url>`: the stream is the session.
+ *
+ * @param {object} options
+ * @param {number} options.port the port on 127.0.0.1; 0 picks a free one
+ * @param {() => {connect: Function}} options.newServer makes the server of one session
+ */
+export function serveSse({ port, newServer }) {
+  const sessions = new Map();
+  const app = express().use(localhostHostValidation());
+
+  app.get('/sse', async (_, response) => {
+    const transport = new SSEServerTransport('/messages', response);
+    sessions.set(transport.sessionId, transport);
+    response.once('close', () => sessions.delete(transport.sessionId));
+    await newServer().connect(transport);
+  });
+  app.post('/messages', (request, response) => {
+    const transport = sessions.get(request.query.sessionId);
+    if (transport === undefined) return refuse(response, 404, -32001, 'Session not found');
+    return transport.handlePostMessage(request, response);
+  });
+
+  const listener = app.listen(port, '127.0.0.1', (error) => {
+    if (error) throw error;
+    console.log(`listening http://127.0.0.1:${listener.address().port}/sse`);
   });
 }
 
