@@ -345,6 +345,7 @@ impl Error {
                 | Self::NoVersion
                 | Self::SessionLost
                 | Self::ServerLimited(_)
+                | Self::Capacity(_)
                 | Self::Credentials,
                 Some(server),
             ) => self

@@ -123,12 +123,12 @@ impl LiveSession {
     }
 
     /// A question of a request is over before it has its answer: the client is told. `whose` says which
-    /// of the call's.
+    /// of the call's. False when there is none.
     pub(super) async fn call_off(
         self: &Arc<Self>,
         call: LegId,
         whose: impl Fn(&Asker) -> bool + Send,
-    ) {
+    ) -> bool {
         let taken = {
             let mut state = self.state();
             let found = state.pending.iter().find_map(|(id, pending)| {
@@ -142,7 +142,7 @@ impl LiveSession {
             })
         };
         let Some((id, question, pending, unread)) = taken else {
-            return;
+            return false;
         };
         pending.stop_clock();
         self.record_unanswered(&question, &pending, Outcome::Cancelled, "request_over")
@@ -152,6 +152,7 @@ impl LiveSession {
             let notice = message::notification("notifications/cancelled", &params);
             self.deliver(Some(call), Item::Withdrawn(id, notice)).await;
         }
+        true
     }
 
     /// Waits with a question, and ends it when its time is over: the person's, or that of a stream

@@ -50,7 +50,7 @@ impl From<&ClientError> for Error {
                 Self::Unreachable
             }
             ClientError::Full => {
-                Self::Capacity("as many processes of the server run as may".into())
+                Self::Capacity("as many processes of the server run as may; try again later".into())
             }
             ClientError::Broken(_) => Self::Broken,
             ClientError::Timeout(within) => Self::Slow(*within),

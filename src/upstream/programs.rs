@@ -3,7 +3,8 @@
 //! # Invariants
 //! - A process belongs to one session, or to one caller's requests; callers share one only where the
 //!   configuration says so.
-//! - So many run at once as the configuration says, and no more.
+//! - So many run at once as the configuration says, and no more. One that is only kept, and that nobody uses,
+//!   makes room.
 //! - A program that ends again and again before it says anything is left alone for a while.
 
 use std::collections::HashMap;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
 
 use super::breaker::Breaker;
@@ -64,6 +65,21 @@ struct Kept {
     used: Instant,
 }
 
+impl Kept {
+    /// The link, for one who uses it now; none when it has ended.
+    fn take_up(&mut self) -> Option<Arc<Link>> {
+        if self.link.has_ended() {
+            return None;
+        }
+        self.used = now();
+        Some(Arc::clone(&self.link))
+    }
+}
+
+/// How long a place is waited for: that of a process which is made to end now, and any.
+const ENDING: Duration = Duration::from_secs(6);
+const SOON: Duration = Duration::from_secs(1);
+
 impl Programs {
     pub(super) fn new(
         server: ServerName,
@@ -95,13 +111,13 @@ impl Programs {
     /// As [`start`](Self::start); and where all share a session, when it can't be opened.
     pub(super) async fn session(&self) -> Result<Arc<Link>, ClientError> {
         if !self.shared {
-            return self.start(Manner::Session);
+            return self.start(Manner::Session).await;
         }
         let mut hub = self.hub.lock().await;
         if let Some(hub) = hub.as_ref().filter(|hub| !hub.has_ended()) {
             return Ok(hub.port());
         }
-        let link = self.start(Manner::Session)?;
+        let link = self.start(Manner::Session).await?;
         let opened = Hub::open(link, Arc::clone(&self.troubles), &self.tasks).await?;
         Ok(hub.insert(opened).port())
     }
@@ -110,10 +126,38 @@ impl Programs {
     ///
     /// # Errors
     /// When it can't be started, there are too many, or it does not even begin to work.
-    fn start(&self, manner: Manner) -> Result<Arc<Link>, ClientError> {
-        let place = Arc::clone(&self.places)
-            .try_acquire_owned()
-            .map_err(|_| ClientError::Full)?;
+    async fn start(&self, manner: Manner) -> Result<Arc<Link>, ClientError> {
+        let place = self.place().await?;
+        self.start_at(place, manner)
+    }
+
+    /// A place for one more process. One that is just ending is waited for.
+    async fn place(&self) -> Result<OwnedSemaphorePermit, ClientError> {
+        let places = Arc::clone(&self.places);
+        if let Ok(place) = Arc::clone(&places).try_acquire_owned() {
+            return Ok(place);
+        }
+        let patience = if self.make_room() { ENDING } else { SOON };
+        let place = tokio::time::timeout(patience, places.acquire_owned()).await;
+        place.ok().and_then(Result::ok).ok_or(ClientError::Full)
+    }
+
+    /// Lets go of the kept link that nobody has used for the longest time, if there is one.
+    fn make_room(&self) -> bool {
+        let mut kept = self.kept.lock();
+        let unused = kept.iter().filter(|(_, it)| it.link.is_idle());
+        let oldest = unused.min_by_key(|(_, it)| it.used);
+        let Some(whose) = oldest.map(|(whose, _)| whose.clone()) else {
+            return false;
+        };
+        kept.remove(&whose).is_some()
+    }
+
+    fn start_at(
+        &self,
+        place: OwnedSemaphorePermit,
+        manner: Manner,
+    ) -> Result<Arc<Link>, ClientError> {
         self.breaker
             .lock()
             .ask(now())
@@ -133,16 +177,9 @@ impl Programs {
             limit: self.limit,
             place,
             watch,
+            breaker: Arc::clone(&self.breaker),
         };
-        let breaker = Arc::clone(&self.breaker);
-        self.tasks.spawn(async move {
-            let ended = process.serve(service).await;
-            match ended {
-                it if it.spoke => breaker.lock().good(),
-                it if !it.wanted => breaker.lock().bad(now()),
-                _ => {}
-            }
-        });
+        self.tasks.spawn(process.serve(service));
         Ok(link)
     }
 
@@ -150,17 +187,21 @@ impl Programs {
     ///
     /// # Errors
     /// As [`start`](Self::start).
-    pub(super) fn of(&self, whose: &Whose) -> Result<Arc<Link>, ClientError> {
+    pub(super) async fn of(&self, whose: &Whose) -> Result<Arc<Link>, ClientError> {
         let whose = if self.shared { &Whose::of("") } else { whose };
         if whose.0.is_none() {
-            return self.start(Manner::Requests);
+            return self.start(Manner::Requests).await;
         }
+        if let Some(link) = self.kept.lock().get_mut(whose).and_then(Kept::take_up) {
+            return Ok(link);
+        }
+        let place = self.place().await?;
         let mut kept = self.kept.lock();
-        if let Some(it) = kept.get_mut(whose).filter(|it| !it.link.has_ended()) {
-            it.used = now();
-            return Ok(Arc::clone(&it.link));
+        // Another request of the same caller may have been here meanwhile.
+        if let Some(link) = kept.get_mut(whose).and_then(Kept::take_up) {
+            return Ok(link);
         }
-        let link = self.start(Manner::Requests)?;
+        let link = self.start_at(place, Manner::Requests)?;
         let (used, own) = (now(), Arc::clone(&link));
         kept.insert(whose.clone(), Kept { link: own, used });
         Ok(link)

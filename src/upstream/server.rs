@@ -212,10 +212,10 @@ impl Upstream {
         message: Bytes,
     ) -> Result<Reply, ClientError> {
         if let Way::Stdio(programs) = &self.way {
-            let mut posted = programs.of(whose)?.post(message.clone()).await?;
+            let mut posted = programs.of(whose).await?.post(message.clone()).await?;
             if matches!(posted, Posted::Ended) {
                 // It ended just now, and nothing was sent.
-                posted = programs.of(whose)?.post(message).await?;
+                posted = programs.of(whose).await?.post(message).await?;
             }
             return Ok(self.of_link(posted));
         }

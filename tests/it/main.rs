@@ -69,6 +69,7 @@ mod sessions;
 mod shutdown;
 mod sse_face;
 mod startup;
+mod stdio;
 mod tidy;
 mod timeouts;
 mod tokens;

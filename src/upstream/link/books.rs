@@ -1,12 +1,13 @@
 //! Who waits for what on a link: each message of the server finds its reader here.
 //!
-//! Of a legacy server only responses say what they belong to; what else comes belongs to the session
-//! (2024-11-05 … 2025-11-25 basic/transports). A modern server asks nothing, and its notifications name
-//! the request that they are about (2026-07-28 transports/stdio), by its progress token or the id of
-//! its subscription.
+//! Of a legacy server only responses and progress say what they belong to; what else comes belongs to the
+//! session (2024-11-05 … 2025-11-25 basic/transports), and to its only request where there is but one. A
+//! modern server asks nothing, and its notifications name the request that they are about (2026-07-28
+//! transports/stdio), by its progress token or the id of its subscription.
 //!
 //! # Invariants
-//! - A response goes to who waits for its id, once.
+//! - A response goes to who waits for its id, once. What was said of a request before that is read before it.
+//! - What a legacy server asks and what it withdraws are read in their order, whatever requests there are.
 //! - On a link of requests progress tokens are ours: clients choose theirs freely, and two may choose
 //!   the same one.
 //! - What a closed link still holds ends; nothing new begins on it.
@@ -18,7 +19,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::protocol::message::{Kind, Message};
 use crate::protocol::modern::META_SUBSCRIPTION;
-use crate::protocol::object::{edit, members};
+use crate::protocol::object::{edit, members, text};
 
 /// What a link is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +80,7 @@ impl Books {
         }
         let id = request.id().unwrap_or("null");
         let (sent, token) = match self.manner {
-            Manner::Session => (request.bytes().clone(), None),
+            Manner::Session => (request.bytes().clone(), token(request).map(Into::into)),
             Manner::Requests => with_token(request, id),
         };
         let (to, comes) = channel(ROOM);
@@ -112,10 +113,27 @@ impl Books {
         match self.manner {
             Manner::Session => {
                 let opening = self.waiting.values().find(|waiting| waiting.opening);
-                opening.map_or(Place::Rest, |it| Place::Reader(it.to.clone(), bytes()))
+                let reader = opening.or_else(|| self.during(message));
+                reader.map_or(Place::Rest, |it| Place::Reader(it.to.clone(), bytes()))
             }
             Manner::Requests if message.kind() == Kind::Notification => self.about(message),
             Manner::Requests => Place::Nobody,
+        }
+    }
+
+    /// Whose request a message of a legacy server is surely about, or most probably.
+    fn during(&self, message: &Message) -> Option<&Waiting> {
+        match (message.kind(), message.method()) {
+            // A withdrawal must not overtake its question.
+            (Kind::Request, _) | (_, "notifications/cancelled") => None,
+            (_, "notifications/progress") => {
+                let [token] = message.param(["progressToken"]).ok()?;
+                let token = token?;
+                let own = |it: &&Waiting| it.token.as_deref().is_some_and(|own| same(own, token));
+                self.waiting.values().find(own)
+            }
+            _ if self.waiting.len() == 1 => self.waiting.values().next(),
+            _ => None,
         }
     }
 
@@ -159,6 +177,18 @@ impl Books {
     pub(super) fn is_idle(&self) -> bool {
         self.waiting.is_empty()
     }
+}
+
+/// Whether two ids or tokens (JSON text) are the same, however they are spelled.
+fn same(one: &str, other: &str) -> bool {
+    one == other || (text(one).is_some() && text(one) == text(other))
+}
+
+/// The progress token of a request (JSON text).
+fn token(request: &Message) -> Option<&str> {
+    let [meta] = request.param(["_meta"]).ok()?;
+    let [token] = members(meta?, ["progressToken"]).ok()?;
+    token
 }
 
 /// A request with its id for a progress token, and the token that it had.
@@ -215,15 +245,50 @@ mod tests {
     }
 
     #[test]
-    fn what_a_legacy_server_says_meanwhile_belongs_to_the_session() {
+    fn what_a_legacy_server_asks_withdraws_or_says_of_no_request_belongs_to_the_session() {
         let mut books = Books::new(Manner::Session);
         let (_, _comes) = books.expect(&request(1, "{}")).unwrap();
         for text in [
             r#"{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{}}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#,
             r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1}}"#,
         ] {
             assert!(matches!(books.sort(&message(text)), Place::Rest));
         }
+    }
+
+    #[test]
+    fn progress_is_read_by_who_asked_for_it_however_its_token_is_spelled() {
+        let mut books = Books::new(Manner::Session);
+        let meta = |token: &str| format!(r#"{{"progressToken":{token}}}"#);
+        let (_, mut one) = books.expect(&request(1, &meta("1"))).unwrap();
+        let (_, mut two) = books.expect(&request(2, &meta(r#""é""#))).unwrap();
+        let progress = |token: &str| {
+            format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token}}}}}"#
+            )
+        };
+        let (of_one, of_two) = (progress("1"), progress(r#""\u00e9""#));
+        assert_eq!(read(&mut books, &mut one, &[&of_one]), [of_one]);
+        assert_eq!(read(&mut books, &mut two, &[&of_two]), [of_two]);
+        let text = progress(r#""1""#);
+        assert!(matches!(books.sort(&message(&text)), Place::Rest));
+    }
+
+    #[test]
+    fn what_a_legacy_server_says_is_about_its_only_request() {
+        let mut books = Books::new(Manner::Session);
+        let (_, mut one) = books.expect(&request(1, "{}")).unwrap();
+        let log = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#;
+        let answer = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+        let (_, _two) = books.expect(&request(2, "{}")).unwrap();
+        assert!(
+            matches!(books.sort(&message(log)), Place::Rest),
+            "one of two"
+        );
+        books.forget("2");
+        assert_eq!(read(&mut books, &mut one, &[log, answer]), [log, answer]);
+        assert!(matches!(books.sort(&message(log)), Place::Rest), "of none");
     }
 
     #[test]

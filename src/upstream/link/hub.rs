@@ -138,6 +138,30 @@ impl Hub {
         self.ports.lock().get(&port).map(Arc::clone)
     }
 
+    /// Brings a notification to those whom it is for.
+    async fn notice(&self, notice: &Message) {
+        match notice.method() {
+            "notifications/progress" => {
+                let Ok([Some(token)]) = notice.param(["progressToken"]) else {
+                    return;
+                };
+                if let Some((port, theirs)) = unmarked(token) {
+                    self.give(port, &notice.replacing(token, &theirs)).await;
+                }
+            }
+            method
+                if method.ends_with("/list_changed")
+                    || method == "notifications/resources/updated" =>
+            {
+                let ports: Vec<u64> = self.ports.lock().keys().copied().collect();
+                for port in ports {
+                    self.give(port, notice.bytes()).await;
+                }
+            }
+            _ => {}
+        }
+    }
+
     async fn give(&self, port: u64, data: &Bytes) {
         if let Some(intake) = self.intake(port) {
             intake.lock().await.take(data).await;
@@ -251,13 +275,17 @@ fn unmarked(id: &str) -> Option<(u64, String)> {
     Some((port.parse().ok()?, id.to_owned()))
 }
 
-/// Brings the answer to a request back to its session. Who no longer waits there lets go of it.
+/// Brings the answer to a request back to its session, and what is said before it. Who no longer waits there
+/// lets go of it.
 async fn pass_answer(hub: Arc<Hub>, port: u64, id: String, mut answers: Answers) {
-    // The link of the hub says nothing else to a request.
-    if let Some(data) = answers.next().await
-        && let Ok(answer) = Message::parse(&data)
-    {
-        hub.give(port, &answer.with_id(&id)).await;
+    while let Some(data) = answers.next().await {
+        match Message::parse(&data) {
+            Ok(answer) if answer.is_response() => {
+                hub.give(port, &answer.with_id(&id)).await;
+            }
+            Ok(message) => hub.notice(&message).await,
+            Err(_) => {}
+        }
     }
 }
 
@@ -304,28 +332,10 @@ async fn serve(hub: Arc<Hub>) {
         let (Some(hub), Ok(message)) = (hub.upgrade(), Message::parse(&data)) else {
             continue;
         };
-        match (message.kind(), message.method()) {
-            (Kind::Request, _) => {
-                let _ended = hub.link.post(refusal(&message)).await;
-            }
-            (Kind::Notification, "notifications/progress") => {
-                let Ok([Some(token)]) = message.param(["progressToken"]) else {
-                    continue;
-                };
-                if let Some((port, theirs)) = unmarked(token) {
-                    hub.give(port, &message.replacing(token, &theirs)).await;
-                }
-            }
-            (Kind::Notification, method)
-                if method.ends_with("/list_changed")
-                    || method == "notifications/resources/updated" =>
-            {
-                let ports: Vec<u64> = hub.ports.lock().keys().copied().collect();
-                for port in ports {
-                    hub.give(port, &data).await;
-                }
-            }
-            _ => {}
+        if message.kind() == Kind::Request {
+            let _ended = hub.link.post(refusal(&message)).await;
+        } else {
+            hub.notice(&message).await;
         }
     }
 }

@@ -104,7 +104,8 @@ pub(super) struct Intake {
     junk: Pace,
     /// The server has said something.
     pub(super) spoke: bool,
-    /// A slow reader is waited for. Where others use the same server, it loses what it does not read.
+    /// A slow reader is waited for. Where it is not the only one on its link, or others use the same server,
+    /// it loses what it does not read.
     patient: bool,
     over: CancellationToken,
 }
@@ -158,7 +159,7 @@ impl Link {
             troubles,
             junk: Pace::default(),
             spoke: false,
-            patient: true,
+            patient: manner == Manner::Session,
             over: over.clone(),
         };
         let link = Arc::new(Self {
@@ -320,7 +321,8 @@ impl Intake {
         let place = self.books.lock().sort(message);
         match place {
             // The last place is the response's: what comes before it can be missed.
-            Place::Reader(to, _) if !message.is_response() && to.capacity() <= 1 => {}
+            Place::Reader(to, _)
+                if !self.patient && !message.is_response() && to.capacity() <= 1 => {}
             Place::Reader(to, bytes) => {
                 let _gone = to.send(bytes).await;
             }

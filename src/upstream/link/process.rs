@@ -9,9 +9,12 @@
 
 use std::io;
 use std::process::ExitStatus;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use futures_util::future::{FusedFuture as _, FutureExt as _};
+use parking_lot::Mutex;
 use tokio::io::{AsyncWriteExt as _, BufReader};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::OwnedSemaphorePermit;
@@ -21,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use super::lines::{Line, Lines};
 use super::{Intake, Service};
 use crate::config::ServerName;
+use crate::upstream::breaker::Breaker;
 use crate::upstream::command::Group;
 use crate::upstream::warden::Watch;
 
@@ -45,20 +49,13 @@ pub(in crate::upstream) struct Process {
     pub(in crate::upstream) place: OwnedSemaphorePermit,
     /// Who kills it when the gateway is killed.
     pub(in crate::upstream) watch: Option<Watch>,
-}
-
-/// How a process ended.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::upstream) struct Ended {
-    /// The gateway wanted it.
-    pub(in crate::upstream) wanted: bool,
-    /// It had said something.
-    pub(in crate::upstream) spoke: bool,
+    /// What learns whether the program works.
+    pub(in crate::upstream) breaker: Arc<Mutex<Breaker>>,
 }
 
 impl Process {
     /// Serves a link until the process has ended or is to end, and ends it.
-    pub(in crate::upstream) async fn serve(mut self, service: Service) -> Ended {
+    pub(in crate::upstream) async fn serve(mut self, service: Service) {
         let Service {
             outbox,
             mut intake,
@@ -72,44 +69,48 @@ impl Process {
         let stderr = self.group.stderr();
         let (status, wanted) = {
             let hear = async {
-                hear(stdout, &mut intake, self.limit).await;
+                hear(stdout, &mut intake, self.limit, &self.breaker).await;
                 // It says nothing more, so nobody need wait for it.
                 mute.cancel();
             };
             let talk = async {
                 tokio::join!(hear, write(stdin, outbox, &shut), log(server, id, stderr));
             };
-            let mut talk = std::pin::pin!(talk);
-            tokio::select! {
-                status = self.group.ended() => {
-                    let _held_by_others = tokio::time::timeout(LAST_WORDS, talk).await;
-                    (status, false)
-                }
-                () = closing.cancelled() => (stop(&mut self.group, &shut, talk).await, true),
-                () = mute.cancelled() => (stop(&mut self.group, &shut, talk).await, false),
-                () = talk.as_mut() => (stop(&mut self.group, &shut, async {}).await, false),
+            let mut talk = std::pin::pin!(talk.fuse());
+            let (ended, wanted) = tokio::select! {
+                biased;
+                () = closing.cancelled() => (None, true),
+                status = self.group.ended() => (Some(status), false),
+                () = talk.as_mut() => (None, false),
+                () = mute.cancelled() => (None, false),
+            };
+            // From here on nothing is sent.
+            closing.cancel();
+            shut.cancel();
+            let status = match ended {
+                Some(status) => status,
+                None => stop(&mut self.group, talk.as_mut()).await,
+            };
+            if !talk.is_terminated() {
+                let _held_by_others = tokio::time::timeout(LAST_WORDS, talk).await;
             }
+            (status, wanted)
         };
         tell(server, id, &status, wanted);
-        let spoke = intake.spoke;
-        // From here on everybody knows that it has ended.
-        closing.cancel();
-        drop(intake);
+        if !wanted && !intake.spoke {
+            self.breaker.lock().bad(now());
+        }
         if !self.group.end().await {
             tracing::warn!(server = %self.server, process = id, "a process was killed and does not end");
         }
+        // Who learns that it has ended may want its place.
         drop((self.watch, self.place));
-        Ended { wanted, spoke }
+        drop(intake);
     }
 }
 
 /// Ends a process, one step after the other, while its pipes are still served.
-async fn stop(
-    group: &mut Group,
-    shut: &CancellationToken,
-    talk: impl Future<Output = ()>,
-) -> io::Result<ExitStatus> {
-    shut.cancel();
+async fn stop(group: &mut Group, talk: impl Future<Output = ()>) -> io::Result<ExitStatus> {
     let ending = async {
         if let Ok(status) = tokio::time::timeout(STEP, group.ended()).await {
             return status;
@@ -156,9 +157,15 @@ async fn write(stdin: Option<ChildStdin>, mut outbox: Receiver<Bytes>, shut: &Ca
 }
 
 /// Takes what the server says, until it has said everything, or something that nobody could be given.
-async fn hear(stdout: Option<ChildStdout>, intake: &mut Intake, limit: usize) {
+async fn hear(
+    stdout: Option<ChildStdout>,
+    intake: &mut Intake,
+    limit: usize,
+    breaker: &Mutex<Breaker>,
+) {
     let Some(stdout) = stdout else { return };
     let mut lines = Lines::new(BufReader::new(stdout), limit);
+    let mut works = false;
     while let Some(line) = lines.next().await {
         match line {
             Line::Whole(line) if line.trim_ascii().is_empty() => {}
@@ -170,6 +177,9 @@ async fn hear(stdout: Option<ChildStdout>, intake: &mut Intake, limit: usize) {
                 }
             }
         }
+        if intake.spoke && !std::mem::replace(&mut works, true) {
+            breaker.lock().good();
+        }
     }
 }
 
@@ -179,11 +189,14 @@ async fn log(server: &ServerName, process: u32, stderr: Option<ChildStderr>) {
     let mut lines = Lines::new(BufReader::new(stderr), LOGGED_LENGTH);
     let mut second = now();
     let (mut logged, mut left_out) = (0, 0_u64);
+    let tell = |left_out| {
+        if left_out > 0 {
+            tracing::warn!(%server, process, left_out, "the server writes too much to standard error");
+        }
+    };
     while let Some(Line::Whole(line) | Line::TooLong(line)) = lines.next().await {
         if now().saturating_duration_since(second) >= Duration::from_secs(1) {
-            if left_out > 0 {
-                tracing::warn!(%server, process, left_out, "the server writes too much to standard error");
-            }
+            tell(left_out);
             (second, logged, left_out) = (now(), 0, 0);
         }
         if logged == LOGGED {
@@ -194,9 +207,22 @@ async fn log(server: &ServerName, process: u32, stderr: Option<ChildStderr>) {
         let line = String::from_utf8_lossy(&line);
         let line = line.trim_end();
         if !line.is_empty() {
-            tracing::info!(%server, process, stderr = %line.escape_debug(), "the server says");
+            tracing::info!(%server, process, stderr = %escaped(line), "the server says");
         }
     }
+    tell(left_out);
+}
+
+/// A line as a terminal can be shown it. Quotes are harmless there.
+fn escaped(line: &str) -> String {
+    let mut shown = String::with_capacity(line.len());
+    for letter in line.chars() {
+        match letter {
+            '"' | '\'' => shown.push(letter),
+            other => shown.extend(other.escape_debug()),
+        }
+    }
+    shown
 }
 
 #[expect(

@@ -88,6 +88,13 @@ impl Setup {
         self
     }
 
+    /// Puts a program behind it: the words of its command, and more keys as flow YAML without braces.
+    pub(crate) fn program(mut self, name: &str, command: &[&str], more: &str) -> Self {
+        let command = Value::from(command);
+        writeln!(self.servers, "  {name}: {{ command: {command}, {more} }}").unwrap();
+        self
+    }
+
     /// More top-level YAML.
     pub(crate) fn yaml(mut self, yaml: &str) -> Self {
         writeln!(self.rest, "{yaml}").unwrap();
@@ -334,8 +341,13 @@ impl Gateway {
         std::fs::read_dir(self.process("fd")).unwrap().count()
     }
 
+    /// The number of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id().expect("still running")
+    }
+
     fn process(&self, what: &str) -> PathBuf {
-        let id = self.child.id().expect("still running");
+        let id = self.id();
         Path::new("/proc").join(id.to_string()).join(what)
     }
 
