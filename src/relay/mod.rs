@@ -259,7 +259,7 @@ impl Relay {
                 shared.pool.sweep();
                 shared.lot.sweep(now());
                 shared.sweep_approvals().await;
-                shared.asked.sweep(now());
+                shared.sweep_rounds().await;
                 shared.end_idle(now());
             }
         });
@@ -283,6 +283,11 @@ impl Relay {
             .collect();
         let all = futures_util::future::join_all(endings);
         let _late = tokio::time::timeout(teardown::PATIENCE, all).await;
+        let waiting = async {
+            self.0.end_approvals(Ending::Shutdown.reason()).await;
+            self.0.end_rounds(Ending::Shutdown.reason()).await;
+        };
+        let _late = tokio::time::timeout(teardown::PATIENCE, waiting).await;
         self.0.tasks.close();
         let _late = tokio::time::timeout(teardown::PATIENCE, self.0.tasks.wait()).await;
     }
