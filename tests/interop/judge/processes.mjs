@@ -55,6 +55,9 @@ export function gatewayMemory() {
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${gateways.get('gateway').pid}/status`, 'utf8'))[1]) / 1024;
 }
 
+/** The process of the gateway. */
+export const gatewayId = (name = 'gateway') => gateways.get(name).pid;
+
 /** Kills every child. */
 export function stopAll() {
   for (const child of children) child.kill('SIGKILL');
@@ -102,6 +105,9 @@ export async function serveGateway(binary, port, config, name = 'gateway') {
   gateways.set(name, start(name, binary, ['serve', '--config', file]));
   await ready(gateways.get(name), name, `http://127.0.0.1:${port}/readyz`);
 }
+
+/** Starts a server that may be killed at any time; it is not waited for. */
+export const startKillable = (name, command, args) => start(name, command, args);
 
 /** Starts a program and waits until `url` answers, with success or as `good` says. */
 export async function startProgram(name, command, args, url, env = {}, good = undefined) {
