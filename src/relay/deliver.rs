@@ -56,6 +56,9 @@ impl Item {
 /// How long a stream may be full before it is taken for dead.
 pub(super) const STALLED: Duration = Duration::from_secs(30);
 
+/// How long a question waits for the call that it belongs to.
+const ON_ITS_WAY: Duration = Duration::from_secs(5);
+
 /// How long the last word of a call waits for a client that does not read.
 pub(super) const LAST_WORD: Duration = Duration::from_secs(10);
 
@@ -179,8 +182,26 @@ impl LiveSession {
         let state = self.state();
         let own = task
             .and_then(|id| state.tasks.get(id.as_str()))
-            .and_then(|call| state.talk.leg(call));
+            .and_then(|became| state.talk.leg(&became.call));
         own.or(stream)
+    }
+
+    /// The same for a question, of which no other call may hear: waits for the call where it is on its way
+    /// between the creation of its task and the request for the outcome, or where the server asks before its
+    /// word of the task is here.
+    pub(super) async fn cause_to_come(
+        &self,
+        stream: Option<LegId>,
+        question: &Message,
+    ) -> Option<LegId> {
+        if self.face() == Face::Legacy || !is_of_task(question) {
+            return stream;
+        }
+        if let Some(task) = question.params().and_then(tasks::related) {
+            let there = self.task_is_there(&task, stream.is_none());
+            let _late = tokio::time::timeout(ON_ITS_WAY, there).await;
+        }
+        self.cause_of(stream, question)
     }
 
     /// Takes a message of the server that ends no exchange here, and came by this session there.
@@ -190,7 +211,10 @@ impl LiveSession {
         cause: Option<LegId>,
         message: &Message,
     ) {
-        let cause = self.cause_of(cause, message);
+        let cause = match message.kind() {
+            Kind::Request => self.cause_to_come(cause, message).await,
+            _ => self.cause_of(cause, message),
+        };
         if let Some(leg) = cause {
             self.state().talk.heard(now(), leg);
         }

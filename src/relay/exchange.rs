@@ -163,7 +163,7 @@ impl LiveSession {
             leg
         };
         let record = about_call(self.about(Record::call), &request, asked.target);
-        let exchange = Exchange {
+        let mut exchange = Exchange {
             session: Arc::clone(self),
             leg,
             request,
@@ -177,6 +177,10 @@ impl LiveSession {
             began,
             admission,
         };
+        if !exchange.sink.is_waiting() {
+            // From its first moment it is there for what belongs to it.
+            exchange.sink.open(self, leg);
+        }
         self.shared.calls.spawn(exchange.run());
         Ok(sent)
     }
@@ -184,9 +188,6 @@ impl LiveSession {
 
 impl Exchange {
     async fn run(mut self) {
-        if !self.sink.is_waiting() {
-            self.sink.open(&self.session, self.leg);
-        }
         let session = Arc::clone(&self.session);
         let end = match (self.approve().await, session.lease()) {
             (Some(end), _) => end,
@@ -198,7 +199,10 @@ impl Exchange {
             let mut state = self.session.state();
             let cancelled = state.talk.is_cancelled(self.leg);
             state.talk.finish(self.leg);
-            state.calls.remove(&self.leg);
+            let call = state.calls.remove(&self.leg);
+            if let (End::Response(_, response), Some(call)) = (&end, call) {
+                session.learn_task(&mut state, call, &self.sink, response);
+            }
             (cancelled, state.streams.end_call(self.leg))
         };
         // The work is done; a client that reads slowly must not keep the place of another.

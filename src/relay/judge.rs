@@ -16,8 +16,8 @@ use tokio::sync::Notify;
 use super::asked::Asked;
 use super::lease::Lease;
 use super::pending::{
-    Asker, Pending, about, action_of, answer_of, of_verdict, record_of, said_of, unanswered,
-    with_case,
+    Asker, Pending, about, action_of, answer_of, limited, of_verdict, record_of, said_of,
+    unanswered, with_case,
 };
 use super::question::NO_CALL;
 use super::session::{Face, LiveSession};
@@ -147,11 +147,7 @@ impl LiveSession {
         }
         let limiter = &self.shared.limiter;
         let place = limiter.question(self.server().name(), self.principal());
-        place.map_err(|why| Refusal {
-            code: why.code(),
-            reason: why.reason(),
-            text: why.text().to_owned(),
-        })
+        place.map_err(limited)
     }
 
     /// Asks the hook before the person, and goes on as it says.

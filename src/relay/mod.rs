@@ -279,7 +279,7 @@ impl Relay {
                 shared.pool.sweep();
                 shared.lot.sweep(now());
                 shared.sweep_approvals().await;
-                shared.asked.sweep(now());
+                shared.sweep_rounds().await;
                 shared.end_idle(now());
                 shared.servers.values().for_each(|it| it.sweep(idle));
             }
@@ -307,6 +307,11 @@ impl Relay {
             .collect();
         let all = futures_util::future::join_all(endings);
         let _late = tokio::time::timeout(teardown::PATIENCE, all).await;
+        let waiting = async {
+            self.0.end_approvals(Ending::Shutdown.reason()).await;
+            self.0.end_rounds(Ending::Shutdown.reason()).await;
+        };
+        let _late = tokio::time::timeout(teardown::PATIENCE, waiting).await;
         self.0.servers.values().for_each(|it| it.close());
         self.0.tasks.close();
         let _late = tokio::time::timeout(teardown::PATIENCE, self.0.tasks.wait()).await;

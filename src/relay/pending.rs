@@ -16,8 +16,8 @@ use super::approval::Approver;
 use super::asked::Asked;
 use super::lease::Tenure;
 use super::session::LiveSession;
-use crate::limit::QuestionSlot;
-use crate::policy::{Case, Said, Verdict};
+use crate::limit::{QuestionLimited, QuestionSlot};
+use crate::policy::{Case, Refusal, Said, Verdict};
 use crate::protocol::elicitation::{Action as Answered, Summary};
 use crate::protocol::message::{self, Message};
 use crate::protocol::rounds::{Input, Leg};
@@ -146,6 +146,15 @@ fn said_by(verdict: &Verdict) -> Action {
         Verdict::Decline => Action::Decline,
         Verdict::Cancel => Action::Cancel,
         Verdict::Refuse(_) => Action::Error,
+    }
+}
+
+/// The error for a question that is one too many, or comes too fast.
+pub(super) fn limited(why: QuestionLimited) -> Refusal {
+    Refusal {
+        code: why.code(),
+        reason: why.reason(),
+        text: why.text().to_owned(),
     }
 }
 

@@ -20,7 +20,7 @@ use super::exchange::InFlight;
 use super::lease::Lease;
 use super::line::Line;
 use super::modern::listen::Listens;
-use super::modern::tasks::Tasked;
+use super::modern::tasks::{Became, Tasked};
 use super::pending::Pending;
 use super::streams::{PIPE, Streams};
 use super::subscriptions::Wish;
@@ -91,8 +91,8 @@ pub(super) struct State {
     /// What modern clients would have had to declare for the questions of their calls, by the ids
     /// of the calls.
     pub(super) needs: HashMap<Box<str>, &'static str>,
-    /// The tasks that calls of modern clients have become, by their ids: the ids of the calls.
-    pub(super) tasks: HashMap<Box<str>, Box<str>>,
+    /// The tasks that calls of modern clients have become, by their ids.
+    pub(super) tasks: HashMap<Box<str>, Became>,
     /// What the server was told to log, on behalf of modern clients.
     pub(super) level: Option<Level>,
 }

@@ -51,6 +51,7 @@ mod modern_load;
 mod modern_notices;
 mod modern_sessions;
 mod modern_tasks;
+mod modern_waiting;
 mod notices;
 mod operator;
 mod parked;

@@ -16,7 +16,7 @@ use super::super::deliver::Item;
 use super::super::standalone::jittered;
 use super::super::streams::Pipe;
 use super::super::{Shared, now};
-use super::listen::{Listen, subscribe, unsubscribe};
+use super::listen::{Listen, give_up, subscribe, unsubscribe};
 use super::pool::{Key, Pooled};
 use crate::error::Error;
 use crate::protocol::capability::ClientCapabilities;
@@ -153,7 +153,9 @@ impl Listening {
         let pooled = shared.session_for(key, self.single, self.declared).await?;
         let session = Arc::clone(&pooled.session);
         let _turn = session.listens().turn().await;
-        if subscribe(&pooled, &self.honoured).await? != self.honoured {
+        let honoured = subscribe(&pooled, &self.honoured, || self.pipe.is_closed()).await?;
+        if honoured != self.honoured {
+            give_up(&pooled, honoured.uris).await;
             return Ok(None);
         }
         let changes = self.honoured.changes();

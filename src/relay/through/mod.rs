@@ -10,7 +10,7 @@
 //!
 //! # Invariants
 //! - No work is held between requests. What a client was asked is remembered for the look at its answers
-//!   ([`table`]); what the server has to know again is in its state, with the client. A call that needs an [`approval`](super::approval) has one.
+//!   ([`table`]), and counts as waiting until it comes back, or its time is over ([`lost`]); what the server has to know again is in its state, with the client. A call that needs an [`approval`](super::approval) has one.
 //! - What policy does not change passes byte for byte.
 //! - Who goes away cancels: when the client is gone the server's stream is closed, at once. So it is
 //!   when the client does not read any more.
@@ -20,6 +20,7 @@
 mod answers;
 mod asking;
 mod flow;
+mod lost;
 mod rewrite;
 mod table;
 
