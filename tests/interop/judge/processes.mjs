@@ -50,9 +50,14 @@ export function endGateway(name = 'gateway', seconds = 30) {
   });
 }
 
-/** The resident memory of the gateway, in MiB (from /proc). */
+/**
+ * The memory of the gateway, in MiB (from /proc): what it has of its own now, and the most that was resident, with its
+ * program, which comes in piece by piece as it is used and is large where it was built without optimisation.
+ */
 export function gatewayMemory() {
-  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${gateways.get('gateway').pid}/status`, 'utf8'))[1]) / 1024;
+  const status = readFileSync(`/proc/${gateways.get('gateway').pid}/status`, 'utf8');
+  const read = (name) => Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)[1]) / 1024;
+  return { now: read('RssAnon'), peak: read('VmHWM') };
 }
 
 /** The process of the gateway. */
