@@ -65,7 +65,7 @@ async function atRest(server) {
   } while (sessions > 0 && Date.now() < end);
   // Connections that nobody uses are closed after a while, and freed memory is given back.
   await pause(6_000);
-  return { sessions, descriptors: descriptors(), memory: gatewayMemory() };
+  return { sessions, descriptors: descriptors(), memory: gatewayMemory().now };
 }
 
 try {

@@ -218,7 +218,7 @@ async function atRest() {
     held = { programs: programsRunning('stdio').length, descriptors: descriptors() };
   } while ((held.programs > 0 || held.descriptors > 40) && Date.now() < end);
   await pause(2_000);
-  return { ...held, descriptors: descriptors(), memory: gatewayMemory() };
+  return { ...held, descriptors: descriptors(), memory: gatewayMemory().now };
 }
 
 async function load(callers, seconds, havoc) {
