@@ -38,12 +38,23 @@ pub enum Error {
     /// The server no longer knows the session.
     #[error("the server no longer knows the session; initialize again")]
     Forgotten,
+    /// The server lost the session, and the one in its place at once.
+    #[error("the server loses every session at once; initialize again")]
+    ForgottenAgain,
+    /// The server lost its session while it had the request.
+    #[error(
+        "the server lost its session while the request was in flight; whether it was carried out is unknown"
+    )]
+    SessionLost,
     /// The stream that a client wants to read on is not kept any more.
     #[error("the stream of this Last-Event-ID is not known any more; what it carried is lost")]
     UnknownStream,
     /// No session is named.
     #[error("the Mcp-Session-Id header is missing; initialize first")]
     MissingSession,
+    /// A message was posted to an HTTP+SSE session that can't be posted there, or not now.
+    #[error("{0}")]
+    Misposted(&'static str),
     /// The body is no message.
     #[error(transparent)]
     Malformed(#[from] Malformed),
@@ -116,6 +127,9 @@ pub enum Error {
     /// The server did not answer in time.
     #[error("the server did not answer within {0:?}")]
     Slow(Duration),
+    /// The server began to answer, and then said nothing for so long.
+    #[error("the server said nothing more within {0:?}")]
+    Silent(Duration),
     /// The server speaks no version that the gateway does.
     #[error("the server speaks no version of the protocol that is known here")]
     NoVersion,
@@ -169,8 +183,10 @@ impl Error {
             Self::UnknownServer(_) => "unknown_server",
             Self::UnknownSession => "unknown_session",
             Self::Forgotten => "forgotten_by_server",
+            Self::ForgottenAgain => "forgotten_again",
             Self::UnknownStream => "unknown_stream",
             Self::MissingSession => "session_missing",
+            Self::Misposted(_) => "misposted",
             Self::Malformed(Malformed::NotJson(_)) => "not_json",
             Self::Malformed(Malformed::NotAMessage(_)) => "not_a_message",
             Self::Batch => "batch",
@@ -189,11 +205,11 @@ impl Error {
             Self::Unreachable => "upstream_unavailable",
             Self::Misbehaved(_) => "upstream_misbehaved",
             Self::Broken => "outcome_unknown",
-            Self::Slow(_) => "upstream_timeout",
+            Self::Slow(_) | Self::Silent(_) => "upstream_timeout",
             Self::NoVersion => "upstream_version",
             Self::ServerLimited(_) => "upstream_limited",
             Self::Credentials => "upstream_credentials",
-            Self::SessionEnded => "session_lost",
+            Self::SessionEnded | Self::SessionLost => "session_lost",
             Self::Interaction(_) | Self::Declined => "interaction_failed",
             Self::Denied(_) => "policy_denied",
             Self::ResponsePosted => "response_posted",
@@ -208,8 +224,10 @@ impl Error {
             Self::Malformed(Malformed::NotJson(_)) | Self::Incomplete => -32700,
             Self::ServerOnly(_) => -32601,
             Self::Unreachable | Self::NoVersion => -31001,
-            Self::Slow(_) => -31002,
-            Self::SessionEnded | Self::Forgotten => -31003,
+            Self::Slow(_) | Self::Silent(_) => -31002,
+            Self::SessionEnded | Self::SessionLost | Self::Forgotten | Self::ForgottenAgain => {
+                -31003
+            }
             Self::Limited { .. } | Self::Crowded { .. } | Self::ServerLimited(_) => -31004,
             Self::Credentials | Self::Denied(_) => -31005,
             Self::Interaction(_) | Self::Declined => -31007,
@@ -230,13 +248,15 @@ impl Error {
             Self::NoSuchPath(_)
             | Self::UnknownServer(_)
             | Self::UnknownSession
-            | Self::Forgotten => 404,
+            | Self::Forgotten
+            | Self::ForgottenAgain => 404,
             Self::NotAcceptable => 406,
             Self::Modern(rejected) => rejected.status(),
             Self::TooLarge(_) => 413,
             Self::MediaType => 415,
             Self::Incomplete => 408,
             Self::MissingSession
+            | Self::Misposted(_)
             | Self::UnknownStream
             | Self::Malformed(_)
             | Self::Batch
@@ -262,10 +282,13 @@ impl Error {
         !matches!(
             self,
             Self::Forgotten
+                | Self::ForgottenAgain
+                | Self::SessionLost
                 | Self::Unreachable
                 | Self::Misbehaved(_)
                 | Self::Broken
                 | Self::Slow(_)
+                | Self::Silent(_)
                 | Self::NoVersion
                 | Self::Interaction(_)
                 | Self::Denied(_)
@@ -318,7 +341,9 @@ impl Error {
                 | Self::Misbehaved(_)
                 | Self::Broken
                 | Self::Slow(_)
+                | Self::Silent(_)
                 | Self::NoVersion
+                | Self::SessionLost
                 | Self::ServerLimited(_)
                 | Self::Capacity(_)
                 | Self::Credentials,

@@ -107,7 +107,11 @@ impl Gateway {
         tasks.close();
         tracing::info!("listening on http://{address}");
         for server in served.servers.keys() {
-            tracing::info!("serving {}", served.public_url.endpoint(server));
+            let endpoint = served.public_url.endpoint(server);
+            tracing::info!("serving {endpoint}");
+            if served.legacy_sse {
+                tracing::info!("serving {endpoint}/sse, by HTTP+SSE");
+            }
         }
         if let Some(log) = &served.audit {
             tracing::info!("audit log {}", log.file.display());

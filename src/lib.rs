@@ -34,11 +34,15 @@
 //!                    4 session    relay: found by id, server and principal
 //!                    5 limit      limit: may they ask now
 //!                    6 exchange   relay::exchange ─► upstream::server ─► server
+//!                                 a session that the server has lost: relay::renew
 //! client ◄─SSE── http::stream ◄── relay::deliver ◄── protocol::session ◄── relay::exchange
 //!                                   │ question
 //!                                   └► relay::judge walks it through policy: a rule or a hook answers,
 //!                                      or relay::question asks the person; who booked it owes the answer
 //! ```
+//!
+//! A client of HTTP+SSE has one stream for all of it: `http::line` and `relay::line` stand where `http::visit` and
+//! the streams of a session stand for others; the rest is the same.
 //!
 //! # The rooms, and who may reach whom
 //!

@@ -15,13 +15,12 @@ use crate::config::{Access, Config, PublicUrl, ServerName};
 /// The path of a server's metadata on the gateway's host: the well-known name goes between the host
 /// and the path of the resource (RFC 9728, section 3.1), so a path in `public_url` comes after it.
 pub fn path(public_url: &PublicUrl, server: &ServerName) -> String {
-    let (_, path) = split(public_url);
-    format!("{WELL_KNOWN}{path}/mcp/{server}")
+    format!("{WELL_KNOWN}{}/mcp/{server}", public_url.path())
 }
 
 /// The address of a server's metadata.
 pub fn url(public_url: &PublicUrl, server: &ServerName) -> String {
-    let (origin, _) = split(public_url);
+    let (origin, _) = public_url.split();
     format!("{origin}{}", path(public_url, server))
 }
 
@@ -94,14 +93,6 @@ fn quotable(text: &str) -> String {
 
 fn hex(digit: u8) -> char {
     char::from_digit(digit.into(), 16).map_or('0', |digit| digit.to_ascii_uppercase())
-}
-
-/// The origin and the path (empty, or starting with a slash) of the public URL.
-fn split(public_url: &PublicUrl) -> (&str, &str) {
-    let url = public_url.as_str();
-    let authority = url.find("://").map_or(0, |colon| colon + "://".len());
-    let path = url.bytes().skip(authority).position(|byte| byte == b'/');
-    url.split_at(path.map_or(url.len(), |path| authority + path))
 }
 
 /// The name that RFC 9728 registers.

@@ -40,6 +40,23 @@ impl Principal {
         Self::new("anonymous", tag, None)
     }
 
+    /// Who this is in a session that `tag` tells from others: the unknown holder of it, or who they are
+    /// anyway.
+    #[must_use]
+    pub fn in_session(&self, tag: &str) -> Self {
+        if self.is_anonymous() {
+            Self::anonymous_session(tag)
+        } else {
+            self.clone()
+        }
+    }
+
+    /// Whether what `owner` opened is this caller's. Without authentication the id itself is all there is
+    /// to show.
+    pub fn holds_of(&self, owner: &Self) -> bool {
+        self == owner || (self.is_anonymous() && self.issuer() == owner.issuer())
+    }
+
     fn new(issuer: &str, subject: &str, client: Option<&str>) -> Self {
         Self(Arc::new(Inner {
             issuer: issuer.to_owned(),

@@ -30,6 +30,7 @@ pub(super) const TOP: &[&str] = &[
     "sessions",
     "allowed_hosts",
     "allowed_origins",
+    "legacy_sse",
     "audit",
 ];
 
@@ -120,6 +121,7 @@ fn config(reader: &mut Reader, top: &Table<'_>) -> Option<Config> {
         .get("allowed_origins")
         .map(|node| reader.values("allowed_origins", node, address::origin))
         .unwrap_or_default();
+    let legacy_sse = top.value_or(reader, "legacy_sse", quantity::yes_or_no, false);
     let audit = audit(reader, top);
     address_for_clients(reader, top, listen, access.as_ref());
     Some(Config {
@@ -132,6 +134,7 @@ fn config(reader: &mut Reader, top: &Table<'_>) -> Option<Config> {
         sessions,
         allowed_hosts,
         allowed_origins,
+        legacy_sse,
         audit,
     })
 }
@@ -251,6 +254,8 @@ fn answer(text: &str) -> Result<LimitAnswer, Fault> {
 pub(super) const TIMEOUTS: &[&str] = &[
     "connect",
     "call",
+    "headers",
+    "idle",
     "question",
     "stream",
     "resume",
@@ -263,6 +268,18 @@ fn timeouts(reader: &mut Reader, table: &Table<'_>) -> Timeouts {
     Timeouts {
         connect: table.value_or(reader, "connect", quantity::duration, default.connect),
         call: table.value_or(reader, "call", quantity::duration, default.call),
+        headers: table.value_or(
+            reader,
+            "headers",
+            |text| quantity::duration(text).map(Some),
+            None,
+        ),
+        idle: table.value_or(
+            reader,
+            "idle",
+            |text| quantity::duration(text).map(Some),
+            None,
+        ),
         question: table.value_or(reader, "question", quantity::duration, default.question),
         stream: table.value_or(reader, "stream", quantity::duration, default.stream),
         resume: table.value_or(reader, "resume", quantity::duration, default.resume),

@@ -72,6 +72,8 @@ pub struct Config {
     pub allowed_hosts: Vec<String>,
     /// Origins of web pages that may call the gateway, exactly as browsers send them.
     pub allowed_origins: Vec<String>,
+    /// Whether clients may use HTTP+SSE, the transport of 2024-11-05, at `/mcp/{server}/sse` (default no).
+    pub legacy_sse: bool,
     /// Where decisions are recorded; `None` switches the audit log off.
     pub audit: Option<AuditLog>,
 }
@@ -101,6 +103,10 @@ pub struct Server {
     pub session_scope: Option<SessionScope>,
     /// What such a session is opened with.
     pub profile: Profile,
+    /// What becomes of a session that it no longer knows.
+    pub on_session_lost: OnSessionLost,
+    /// How long it may take.
+    pub timeouts: ServerTimeouts,
     /// What it may ask of people.
     pub questions: Questions,
     /// Its tools that the gateway asks about before they run: names, `*` for any text.
@@ -118,6 +124,8 @@ impl Server {
             era: ServerEra::default(),
             session_scope: None,
             profile: Profile::default(),
+            on_session_lost: OnSessionLost::default(),
+            timeouts: ServerTimeouts::default(),
             questions: Questions::default(),
             approve: Vec::new(),
         }
@@ -155,6 +163,16 @@ pub enum Profile {
     Exact,
     /// Those of the first request; requests with others use it too.
     Pinned,
+}
+
+/// What becomes of a session that its legacy server no longer knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnSessionLost {
+    /// The gateway opens another one at the server, and goes on.
+    #[default]
+    Renew,
+    /// It ends, and its client is told to begin anew: what it had at the server is lost.
+    Tell,
 }
 
 /// Who gets in.
@@ -278,6 +296,10 @@ pub struct Timeouts {
     pub connect: Duration,
     /// For a call, not counting the time in which a person thinks (default 15 min).
     pub call: Duration,
+    /// Until the answer to it begins; `None`: as long as the call may take.
+    pub headers: Option<Duration>,
+    /// Between two messages of that; `None`: as long as the call may take.
+    pub idle: Option<Duration>,
     /// For a person's answer (default 5 min).
     pub question: Duration,
     /// How long a question waits for a stream that can carry it to its client (default 10 s).
@@ -289,6 +311,17 @@ pub struct Timeouts {
     pub shutdown: Duration,
     /// Between two keep-alive comments on an open stream (default 15 s).
     pub keep_alive: Duration,
+}
+
+/// How long one server may take; `None`: what [`Timeouts`] says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServerTimeouts {
+    /// Until its answer begins.
+    pub headers: Option<Duration>,
+    /// Between two messages of it.
+    pub idle: Option<Duration>,
+    /// For a call.
+    pub call: Option<Duration>,
 }
 
 /// How long and how many legacy sessions live.
@@ -415,6 +448,8 @@ impl Default for Timeouts {
         Self {
             connect: Duration::from_secs(5),
             call: Duration::from_mins(15),
+            headers: None,
+            idle: None,
             question: Duration::from_mins(5),
             stream: Duration::from_secs(10),
             resume: Duration::from_mins(5),
@@ -466,6 +501,19 @@ impl PublicUrl {
         })
     }
 
+    /// Its path, which is empty or starts with a slash.
+    pub fn path(&self) -> &str {
+        self.split().1
+    }
+
+    /// Its origin and its path.
+    pub(crate) fn split(&self) -> (&str, &str) {
+        let authority = self.0.find("://").map_or(0, |colon| colon + "://".len());
+        let path = self.0.bytes().skip(authority).position(|byte| byte == b'/');
+        self.0
+            .split_at(path.map_or(self.0.len(), |path| authority + path))
+    }
+
     /// The URL without a trailing slash.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -493,6 +541,8 @@ impl fmt::Debug for Server {
             .field("era", &self.era)
             .field("session_scope", &self.session_scope)
             .field("profile", &self.profile)
+            .field("on_session_lost", &self.on_session_lost)
+            .field("timeouts", &self.timeouts)
             .field("questions", &self.questions)
             .field("approve", &self.approve)
             .finish_non_exhaustive()

@@ -342,6 +342,10 @@ fn foreign(path: &str, key: &str) -> Option<&'static str> {
         (_, "type") if path.starts_with("servers.") => {
             Some("remove it; only the old HTTP+SSE has to be named, as `transport: sse`")
         }
+        (_, "legacy_sse") if path.starts_with("servers.") => Some(
+            "it is about clients, and belongs to the top of the file; a server that speaks the old \
+             HTTP+SSE has `transport: sse`",
+        ),
         _ => None,
     }
 }

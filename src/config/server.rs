@@ -10,7 +10,10 @@ use super::problem::Position;
 use super::quantity::{self, or_off};
 use super::read::{Fault, Reader, Table, join};
 use super::yaml::Node;
-use super::{Profile, RateLimits, Server, ServerEra, ServerName, SessionScope, place, questions};
+use super::{
+    OnSessionLost, Profile, RateLimits, Server, ServerEra, ServerName, ServerTimeouts,
+    SessionScope, place, questions,
+};
 
 /// The keys of a server.
 pub(super) const KEYS: &[&str] = &[
@@ -26,16 +29,22 @@ pub(super) const KEYS: &[&str] = &[
     "era",
     "session_scope",
     "profile",
+    "on_session_lost",
+    "timeouts",
     "questions",
     "approve",
 ];
+
+/// The keys of its timeouts.
+pub(super) const TIMES: &[&str] = &["headers", "idle", "call"];
 
 /// The keys of its limits.
 pub(super) const RATES: &[&str] = &["requests", "burst", "concurrent"];
 
 const NAME: &str = "write 1 to 64 of `A-Z a-z 0-9 - _ .`, starting with a letter or digit";
 
-/// `servers: { <name>: { url or command, headers, limits, era, session_scope, profile, questions, approve } }`.
+/// `servers: { <name>: { url or command, headers, limits, era, session_scope, profile, on_session_lost,
+/// timeouts, questions, approve } }`.
 pub(super) fn servers(reader: &mut Reader, top: &Table<'_>) -> BTreeMap<ServerName, Arc<Server>> {
     let mut servers = BTreeMap::new();
     let Some(node) = top.required(
@@ -104,6 +113,16 @@ fn server(
     let era = table.value_or(reader, "era", era, ServerEra::default());
     let session_scope = table.value_or(reader, "session_scope", scope, None);
     let profile = table.value_or(reader, "profile", profile, Profile::default());
+    let on_session_lost = table.value_or(
+        reader,
+        "on_session_lost",
+        on_session_lost,
+        OnSessionLost::default(),
+    );
+    let timeouts = table.get("timeouts").and_then(|node| {
+        let timeouts = reader.table(&table.path("timeouts"), node, TIMES)?;
+        Some(times(reader, &timeouts))
+    });
     let questions = table
         .get("questions")
         .map(|node| questions::questions(reader, &table.path("questions"), node));
@@ -118,6 +137,8 @@ fn server(
         era,
         session_scope,
         profile,
+        on_session_lost,
+        timeouts: timeouts.unwrap_or_default(),
         questions: questions.unwrap_or_default(),
         approve: approve.unwrap_or_default(),
     })
@@ -152,6 +173,26 @@ fn profile(text: &str) -> Result<Profile, Fault> {
         "exact" => Ok(Profile::Exact),
         "pinned" => Ok(Profile::Pinned),
         _ => Err(Fault::new("is not a profile", "write `exact` or `pinned`")),
+    }
+}
+
+fn times(reader: &mut Reader, table: &Table<'_>) -> ServerTimeouts {
+    let duration = |text: &str| quantity::duration(text).map(Some);
+    ServerTimeouts {
+        headers: table.value_or(reader, "headers", duration, None),
+        idle: table.value_or(reader, "idle", duration, None),
+        call: table.value_or(reader, "call", duration, None),
+    }
+}
+
+fn on_session_lost(text: &str) -> Result<OnSessionLost, Fault> {
+    match text {
+        "renew" => Ok(OnSessionLost::Renew),
+        "tell" => Ok(OnSessionLost::Tell),
+        _ => Err(Fault::new(
+            "is not a way to go on",
+            "write `renew` or `tell`",
+        )),
     }
 }
 

@@ -3,27 +3,42 @@
 use axum::response::Response;
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, VARY,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, VARY,
 };
-use http::{HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use super::reply;
 
 const HEADERS: HeaderValue = HeaderValue::from_static(
-    "accept, authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, mcp-session-id, x-api-key",
+    "accept, authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, mcp-session-id, x-api-key, x-contraflow-headless",
 );
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE, OPTIONS");
 const EXPOSED: HeaderValue =
     HeaderValue::from_static("mcp-protocol-version, mcp-session-id, retry-after, www-authenticate");
 
-/// The answer to a preflight of an allowed page.
-pub(super) fn preflight(origin: &HeaderValue) -> Response {
+/// What the headers begin with into which a modern client copies arguments of a tool (2026-07-28
+/// server/tools, `x-mcp-header`).
+const ARGUMENT: &str = "mcp-param-";
+
+/// The answer to a preflight of an allowed page, which wants to send the headers that `asked` has.
+pub(super) fn preflight(origin: &HeaderValue, asked: &HeaderMap) -> Response {
     let mut response = allow(reply::empty(StatusCode::NO_CONTENT), origin);
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HEADERS);
+    for name in arguments(asked) {
+        headers.append(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from(name));
+    }
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, METHODS);
     headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("3600"));
     response
+}
+
+/// The headers for arguments that a page wants to send: only the tool knows their names.
+fn arguments(asked: &HeaderMap) -> impl Iterator<Item = HeaderName> {
+    let wanted = asked.get_all(ACCESS_CONTROL_REQUEST_HEADERS).iter();
+    let names = wanted.flat_map(|names| names.as_bytes().split(|byte| *byte == b','));
+    let names = names.filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok());
+    names.filter(|name| name.as_str().starts_with(ARGUMENT))
 }
 
 /// Lets an allowed page read the answer, errors and the headers that it must know included.

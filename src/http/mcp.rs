@@ -11,7 +11,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request};
 
 use super::visit::Visit;
-use super::{Front, beginning, cors, reply, today};
+use super::{Front, beginning, cors, line, reply, today};
 use crate::auth::{Denied, Principal};
 use crate::config::{LimitAnswer, ServerName};
 use crate::error::Error;
@@ -41,49 +41,89 @@ impl<E: Into<Error>> From<E> for Refused {
     }
 }
 
+/// Where a request comes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Door {
+    /// The endpoint, for all versions but the first.
+    Endpoint,
+    /// Where an HTTP+SSE session is opened.
+    Stream,
+    /// Where its client posts.
+    Messages,
+}
+
+impl Door {
+    /// What may be done here.
+    fn methods(self) -> (&'static [Method], &'static str) {
+        match self {
+            Self::Endpoint => (
+                &[Method::GET, Method::POST, Method::DELETE],
+                "GET, POST, DELETE, OPTIONS",
+            ),
+            Self::Stream => (&[Method::GET], "GET, OPTIONS"),
+            Self::Messages => (&[Method::POST], "POST, OPTIONS"),
+        }
+    }
+}
+
 /// Handles a request to `/mcp/{server}`.
 pub(super) async fn handle(
     State(front): State<Front>,
     Path(server): Path<String>,
     request: Request<Body>,
 ) -> Response {
-    let (parts, body) = request.into_parts();
-    let hosts = &front.0.hosts;
-    let allowed = hosts
-        .check_host(&parts.headers, &parts.uri)
-        .and_then(|()| hosts.check_origin(&parts.headers));
-    let origin = match allowed {
-        Ok(origin) => origin,
-        Err(error) => {
-            front.tell_misdirected(&error);
-            return front.refuse(None, None, &parts.headers, error.into());
-        }
-    };
-    let response = match &origin {
-        Some(origin) if parts.method == Method::OPTIONS => return cors::preflight(origin),
-        _ => front.enter(&server, parts, body).await,
-    };
-    match &origin {
-        Some(origin) => cors::allow(response, origin),
-        None => response,
-    }
+    front.take(Door::Endpoint, &server, request).await
 }
 
 impl Front {
+    /// Lets nobody in who comes by a name or from a web page that is not allowed.
+    pub(super) async fn take(&self, door: Door, server: &str, request: Request<Body>) -> Response {
+        let (parts, body) = request.into_parts();
+        let hosts = &self.0.hosts;
+        let allowed = hosts
+            .check_host(&parts.headers, &parts.uri)
+            .and_then(|()| hosts.check_origin(&parts.headers));
+        let origin = match allowed {
+            Ok(origin) => origin,
+            Err(error) => {
+                self.tell_misdirected(&error);
+                return self.refuse(None, None, &parts.headers, error.into());
+            }
+        };
+        let response = match &origin {
+            Some(origin) if parts.method == Method::OPTIONS => {
+                return cors::preflight(origin, &parts.headers);
+            }
+            _ => self.enter(door, server, parts, body).await,
+        };
+        match &origin {
+            Some(origin) => cors::allow(response, origin),
+            None => response,
+        }
+    }
+
     /// Finds the server, learns who is asking, and hands over to the method.
-    async fn enter(&self, server: &str, parts: Parts, body: Body) -> Response {
+    async fn enter(&self, door: Door, server: &str, parts: Parts, body: Body) -> Response {
         let Parts {
-            method, headers, ..
+            method,
+            mut headers,
+            uri,
+            ..
         } = parts;
         let Some((server, _)) = self.0.config.servers.get_key_value(server) else {
             let error = Error::UnknownServer(beginning(server));
             return self.refuse(None, None, &headers, error.into());
         };
-        if !matches!(method, Method::POST | Method::GET | Method::DELETE) {
-            return reply::not_allowed("GET, POST, DELETE, OPTIONS");
+        let (methods, named) = door.methods();
+        if !methods.contains(&method) {
+            return reply::not_allowed(named);
+        }
+        if door != Door::Endpoint {
+            line::name_session(&mut headers, &uri);
         }
         // A modern endpoint takes POST alone (2026-07-28 transports/streamable-http).
-        if method != Method::POST && client_modern::names_modern(&headers) {
+        let modern = door == Door::Endpoint && client_modern::names_modern(&headers);
+        if method != Method::POST && modern {
             return reply::not_allowed("POST, OPTIONS");
         }
         let identity = match self.0.auth.authenticate(server, &headers, today()).await {
@@ -96,10 +136,12 @@ impl Front {
             headers,
             identity,
         };
-        let answered = match method {
-            Method::POST => visit.post(body).await,
-            Method::GET => visit.listen(),
-            _ => visit.end().await,
+        let answered = match (door, method) {
+            (Door::Stream, _) => visit.open_line(),
+            (Door::Messages, _) => visit.post_to_line(body).await,
+            (Door::Endpoint, Method::POST) => visit.post(body).await,
+            (Door::Endpoint, Method::GET) => visit.listen(),
+            (Door::Endpoint, _) => visit.end().await,
         };
         match answered {
             Ok(response) => response,

@@ -3,6 +3,8 @@
 //! | route | methods | what |
 //! |---|---|---|
 //! | `/mcp/{server}` | POST, GET, DELETE, OPTIONS | an MCP endpoint ([`mcp`]); with and without a trailing slash |
+//! | `/mcp/{server}/sse` | GET, OPTIONS | the stream of an HTTP+SSE session ([`mod@line`]), with `legacy_sse` |
+//! | `/mcp/{server}/messages` | POST, OPTIONS | where such a session's client posts, with `legacy_sse` |
 //! | `/.well-known/oauth-protected-resource/mcp/{server}` | GET, OPTIONS | RFC 9728 metadata of it |
 //! | `/healthz` | GET | the process serves |
 //! | `/readyz` | GET | it takes new sessions, and can check tokens |
@@ -10,6 +12,7 @@
 mod body;
 mod cors;
 mod hosts;
+mod line;
 pub(crate) mod listener;
 mod mcp;
 mod patient;
@@ -92,7 +95,14 @@ impl Front {
 
     /// The routes.
     pub(crate) fn router(self) -> Router {
-        Router::new()
+        let oldest = if self.0.config.legacy_sse {
+            Router::new()
+                .route("/mcp/{server}/sse", any(line::stream))
+                .route("/mcp/{server}/messages", any(line::messages))
+        } else {
+            Router::new()
+        };
+        oldest
             .route("/mcp/{server}", any(mcp::handle))
             .route("/mcp/{server}/", any(mcp::handle))
             .route(

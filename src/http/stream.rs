@@ -20,6 +20,7 @@ use crate::relay::{Event, EventPipe};
 pin_project! {
     /// An event stream on its way to a client.
     pub(super) struct EventBody {
+        start: Option<Bytes>,
         pipe: EventPipe,
         keep_alive: Duration,
         #[pin]
@@ -34,10 +35,19 @@ impl EventBody {
     /// `expiry`, when the credential that opened it stops counting.
     pub(super) fn new(pipe: EventPipe, keep_alive: Duration, expiry: Option<Duration>) -> Self {
         Self {
+            start: None,
             pipe,
             keep_alive,
             silence: sleep(keep_alive),
             expiry: expiry.map(sleep),
+        }
+    }
+
+    /// The same stream, with an event before all others.
+    pub(super) fn after(self, start: Bytes) -> Self {
+        Self {
+            start: Some(start),
+            ..self
         }
     }
 }
@@ -51,6 +61,9 @@ impl Body for EventBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let mut this = self.project();
+        if let Some(start) = this.start.take() {
+            return Poll::Ready(Some(Ok(Frame::data(start))));
+        }
         if let Some(expiry) = this.expiry.as_mut().as_pin_mut()
             && expiry.poll(cx).is_ready()
         {

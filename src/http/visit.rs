@@ -19,7 +19,7 @@ use crate::protocol::client_legacy::{Accept, Posted, is_json, version_fits};
 use crate::protocol::client_modern::{self, Request};
 use crate::protocol::message::{self, Kind, Message};
 use crate::protocol::version::{LAST_EVENT_HEADER, SESSION_HEADER};
-use crate::relay::batch::Member;
+use crate::relay::batch::{Batch, Member};
 use crate::relay::{Answer, Ending, EventPipe, LiveSession, SessionId, says_headless};
 
 /// A request, as far as it is understood.
@@ -82,10 +82,14 @@ impl Visit<'_> {
     /// comes back with a fresh one; a modern client that is cut off has cancelled (2026-07-28
     /// streamable-http).
     fn stream(&self, pipe: EventPipe) -> Response {
-        let left = |expires: SystemTime| expires.duration_since(today()).unwrap_or(Duration::ZERO);
-        let expiry = self.identity.expires.map(left);
         let keep_alive = self.front.0.config.timeouts.keep_alive;
-        reply::events(EventBody::new(pipe, keep_alive, expiry))
+        reply::events(EventBody::new(pipe, keep_alive, self.left()))
+    }
+
+    /// For how much longer the credential counts, if it does not for ever.
+    pub(super) fn left(&self) -> Option<Duration> {
+        let left = |expires: SystemTime| expires.duration_since(today()).unwrap_or(Duration::ZERO);
+        self.identity.expires.map(left)
     }
 
     /// Ends the session.
@@ -178,6 +182,21 @@ impl Visit<'_> {
         if !session.version().has_batches() {
             return Err(Error::Batch);
         }
+        let Batch { requests, others } = self.read_all(&session, bytes)?;
+        let carried = async move {
+            session.take_others(others).await?;
+            if requests.is_empty() {
+                Ok(Answer::Accepted)
+            } else {
+                session.call_all(requests, accept).await
+            }
+        };
+        let answer = self.front.0.relay.carry(carried).await?;
+        Ok(self.respond(answer, None))
+    }
+
+    /// Reads the members of a batch, and asks the limits about each.
+    pub(super) fn read_all(&self, session: &LiveSession, bytes: &Bytes) -> Result<Batch, Error> {
         let limiter = self.front.0.relay.limiter();
         let mut requests = Vec::new();
         let mut others = Vec::new();
@@ -198,22 +217,7 @@ impl Visit<'_> {
                 Posted::Answer | Posted::Cancelled(_) => others.push(message),
             }
         }
-        let carried = async move {
-            for message in &others {
-                if message.is_response() {
-                    session.answer(message).await?;
-                } else {
-                    session.notify(message).await?;
-                }
-            }
-            if requests.is_empty() {
-                Ok(Answer::Accepted)
-            } else {
-                session.call_all(requests, accept).await
-            }
-        };
-        let answer = self.front.0.relay.carry(carried).await?;
-        Ok(self.respond(answer, None))
+        Ok(Batch { requests, others })
     }
 
     /// The session that the request names, if it is the caller's and speaks the version named.

@@ -18,7 +18,9 @@
 pub mod capability;
 pub mod client_legacy;
 pub mod client_modern;
+pub mod clock;
 pub mod convert;
+mod early;
 pub mod elicitation;
 pub mod era;
 pub mod event_id;
@@ -28,6 +30,7 @@ pub mod mirror;
 pub mod modern;
 pub mod object;
 pub mod parked;
+pub mod renewal;
 pub mod replay;
 pub mod rounds;
 pub mod sampling;

@@ -25,6 +25,7 @@ use super::capability::ClientCapabilities;
 use super::message::{self, Message};
 use super::modern::may_ask;
 use super::object::{is_object, members, text};
+use super::renewal::is_repeatable;
 use super::server_modern::{Required, Retry, Wanted, responses};
 
 /// The most rounds of one request; clients of this era would stop at ten.
@@ -356,20 +357,6 @@ impl Rounds {
         let withdrawn = open.into_keys().map(Output::Withdraw);
         withdrawn.chain([Output::Done(end)]).collect()
     }
-}
-
-/// Whether a request with this method changes nothing, so that it may be sent once more.
-fn is_repeatable(method: &str) -> bool {
-    matches!(
-        method,
-        "tools/list"
-            | "prompts/list"
-            | "prompts/get"
-            | "resources/list"
-            | "resources/templates/list"
-            | "resources/read"
-            | "completion/complete"
-    )
 }
 
 fn url(question: &Wanted) -> Option<String> {

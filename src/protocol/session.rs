@@ -14,9 +14,11 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::capability::{ClientCapabilities, Undeclared};
+use super::clock::{Clock, Due, Patience};
+use super::early::Early;
 use super::message::Message;
 use super::object::text;
 
@@ -35,12 +37,8 @@ pub struct Call {
     pub client_id: Box<str>,
     /// Its progress token, as JSON text.
     pub token: Option<Box<str>>,
-    /// When it began.
-    pub began: Instant,
     cancelled: bool,
-    waiting: u32,
-    waiting_since: Option<Instant>,
-    waited: Duration,
+    clock: Clock,
 }
 
 impl Call {
@@ -61,6 +59,8 @@ pub struct Question {
     pub cause: Option<LegId>,
     /// When it came.
     pub asked: Instant,
+    /// The call that began next.
+    before: LegId,
 }
 
 /// Why a call can't begin.
@@ -68,6 +68,8 @@ pub struct Question {
 pub enum NotBegun {
     /// The id is that of a call still in flight (JSON-RPC ids must be unique in a session).
     DuplicateId,
+    /// It was cancelled before it came.
+    Cancelled,
     /// The session has ended.
     Closed,
 }
@@ -87,6 +89,7 @@ pub struct Session {
     capabilities: ClientCapabilities,
     calls: HashMap<LegId, Call>,
     legs: HashMap<Box<str>, LegId>,
+    early: Early,
     questions: HashMap<QuestionId, Question>,
     next_leg: u64,
     next_question: u64,
@@ -109,6 +112,7 @@ impl Session {
             capabilities,
             calls: HashMap::new(),
             legs: HashMap::new(),
+            early: Early::default(),
             questions: HashMap::new(),
             next_leg: 1,
             next_question: 1,
@@ -132,6 +136,9 @@ impl Session {
         if self.legs.contains_key(client_id) {
             return Err(NotBegun::DuplicateId);
         }
+        if self.early.take(now, client_id) {
+            return Err(NotBegun::Cancelled);
+        }
         let leg = LegId(self.next_leg);
         self.next_leg += 1;
         self.legs.insert(client_id.into(), leg);
@@ -140,11 +147,8 @@ impl Session {
             Call {
                 client_id: client_id.into(),
                 token: token.map(Into::into),
-                began: now,
                 cancelled: false,
-                waiting: 0,
-                waiting_since: None,
-                waited: Duration::ZERO,
+                clock: Clock::new(now),
             },
         );
         Ok(leg)
@@ -155,33 +159,53 @@ impl Session {
     pub fn finish(&mut self, leg: LegId) -> Option<Call> {
         let call = self.calls.remove(&leg)?;
         self.legs.remove(&call.client_id);
+        self.early.finish(&call.client_id);
         Some(call)
     }
 
-    /// The client cancels a call: the id that the server knows it by, the first time.
-    pub fn cancel(&mut self, client_id: &str) -> Option<LegId> {
-        let leg = *self.legs.get(client_id)?;
+    /// The client cancels a call: the id that the server knows it by, the first time. A call that has not come
+    /// yet is remembered for a moment: the two come on connections of their own.
+    pub fn cancel(&mut self, now: Instant, client_id: &str) -> Option<LegId> {
+        let Some(&leg) = self.legs.get(client_id) else {
+            self.early.cancel(now, client_id);
+            return None;
+        };
         let call = self.calls.get_mut(&leg)?;
         (!std::mem::replace(&mut call.cancelled, true)).then_some(leg)
     }
 
-    /// How long a call has been at work, not counting the time in which a person was asked
-    /// something; `None` while a person is.
-    pub fn worked(&self, now: Instant, leg: LegId) -> Option<Duration> {
-        let call = self.calls.get(&leg).filter(|call| call.waiting == 0)?;
-        Some(
-            now.saturating_duration_since(call.began)
-                .saturating_sub(call.waited),
-        )
+    /// When a call is late; never when there is no such call.
+    pub fn due(&self, now: Instant, leg: LegId, patience: &Patience) -> Due {
+        let call = self.calls.get(&leg);
+        call.map_or(Due::Thinking, |call| call.clock.due(now, patience))
     }
 
-    /// Whether a call in flight asked for progress under this token (JSON text). A server may spell
-    /// the same string in another way.
-    pub fn expects_progress(&self, token: &str) -> bool {
+    /// A call is sent to the server, for the first time or again.
+    pub fn sent(&mut self, now: Instant, leg: LegId) {
+        if let Some(call) = self.calls.get_mut(&leg) {
+            call.clock.send(now);
+        }
+    }
+
+    /// The server says something that belongs to a call.
+    pub fn heard(&mut self, now: Instant, leg: LegId) {
+        if let Some(call) = self.calls.get_mut(&leg) {
+            call.clock.hear(now);
+        }
+    }
+
+    /// Whether a call in flight asked for progress under this token (JSON text), of which there is some. A server
+    /// may spell the same string in another way.
+    pub fn takes_progress(&mut self, now: Instant, token: &str) -> bool {
         let same = |own: &str| own == token || (text(own).is_some() && text(own) == text(token));
-        self.calls
-            .values()
-            .any(|call| call.token.as_deref().is_some_and(same))
+        let mut any = false;
+        for call in self.calls.values_mut() {
+            if call.token.as_deref().is_some_and(same) {
+                call.clock.hear(now);
+                any = true;
+            }
+        }
+        any
     }
 
     /// Whether the server was told that it may ask this.
@@ -214,6 +238,7 @@ impl Session {
             method: question.method().into(),
             cause,
             asked: now,
+            before: LegId(self.next_leg),
         };
         Ok(self.book(question))
     }
@@ -237,15 +262,15 @@ impl Session {
             method: question.method().into(),
             cause: Some(cause),
             asked: now,
+            before: LegId(self.next_leg),
         }))
     }
 
     fn book(&mut self, question: Question) -> QuestionId {
         let id = QuestionId(self.next_question);
         self.next_question += 1;
-        if let Some(call) = question.cause.and_then(|leg| self.calls.get_mut(&leg)) {
-            call.waiting += 1;
-            call.waiting_since.get_or_insert(question.asked);
+        for clock in self.paused_by(&question) {
+            clock.ask(question.asked);
         }
         self.questions.insert(id, question);
         id
@@ -282,6 +307,18 @@ impl Session {
     /// The call that caused an open question, if one did.
     pub fn cause_of(&self, id: QuestionId) -> Option<LegId> {
         self.questions.get(&id)?.cause
+    }
+
+    /// An open question was another call's than was thought.
+    pub fn recast(&mut self, id: QuestionId, cause: LegId) {
+        if let Some(question) = self.questions.get_mut(&id) {
+            question.cause = Some(cause);
+        }
+    }
+
+    /// Whether it has ended.
+    pub fn is_closed(&self) -> bool {
+        self.closed
     }
 
     /// Whether anything is in flight, in either direction.
@@ -324,15 +361,19 @@ impl Session {
 
     fn take(&mut self, now: Instant, id: QuestionId) -> Option<Question> {
         let question = self.questions.remove(&id)?;
-        if let Some(call) = question.cause.and_then(|leg| self.calls.get_mut(&leg)) {
-            call.waiting = call.waiting.saturating_sub(1);
-            if call.waiting == 0
-                && let Some(since) = call.waiting_since.take()
-            {
-                call.waited += now.saturating_duration_since(since);
-            }
+        for clock in self.paused_by(&question) {
+            clock.answer(now);
         }
         Some(question)
+    }
+
+    /// The clocks of the calls that wait for the answer to a question: the one that caused it, or all that there
+    /// were, where nothing says which.
+    fn paused_by(&mut self, question: &Question) -> impl Iterator<Item = &mut Clock> {
+        let (cause, before) = (question.cause, question.before);
+        let waits = move |leg: &LegId| cause.map_or(*leg < before, |cause| *leg == cause);
+        let calls = self.calls.iter_mut().filter(move |(leg, _)| waits(leg));
+        calls.map(|(_, call)| &mut call.clock)
     }
 }
 
@@ -351,7 +392,8 @@ impl fmt::Display for LegId {
 }
 
 impl QuestionId {
-    fn parse(id: &str) -> Option<Self> {
+    /// The question that an answer of the client names (JSON text); exactly as it was sent.
+    pub(super) fn parse(id: &str) -> Option<Self> {
         let id = text(id)?;
         let number = Self(id.strip_prefix("cf-")?.parse().ok()?);
         (number.to_string().trim_matches('"') == id).then_some(number)
@@ -362,197 +404,5 @@ impl QuestionId {
 impl fmt::Display for QuestionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "\"cf-{}\"", self.0)
-    }
-}
-
-#[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "a test may read the clock")]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    const EVERYTHING: ClientCapabilities = ClientCapabilities {
-        form: true,
-        url: true,
-        sampling: true,
-        roots: true,
-        sampling_tools: true,
-        sampling_context: true,
-    };
-
-    fn question(id: &str) -> Message {
-        let text =
-            format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"elicitation/create","params":{{}}}}"#);
-        Message::parse(&text.into_bytes().into()).unwrap()
-    }
-
-    #[test]
-    fn an_id_in_flight_can_not_be_used_again_and_types_differ() {
-        let (now, mut session) = (Instant::now(), Session::new(EVERYTHING));
-        let first = session.begin(now, "1", None).unwrap();
-        let second = session.begin(now, "\"1\"", None).unwrap();
-        assert_ne!(first, second);
-        assert_eq!(session.begin(now, "1", None), Err(NotBegun::DuplicateId));
-        assert_eq!(&*session.finish(first).unwrap().client_id, "1");
-        assert!(session.begin(now, "1", None).is_ok());
-    }
-
-    #[test]
-    fn a_question_is_answered_once_and_by_its_own_id() {
-        let (now, mut session) = (Instant::now(), Session::new(EVERYTHING));
-        let leg = session.begin(now, "7", None).unwrap();
-        let id = session
-            .ask(now, Some(leg), &question("12345678901234567890"))
-            .unwrap();
-        for stranger in [
-            "1",
-            "\"1\"",
-            "\"cf-2\"",
-            "\"cf-01\"",
-            "\"cf-+1\"",
-            "cf-1",
-            "null",
-            "\"\"",
-        ] {
-            assert!(session.answer(now, stranger).is_none(), "{stranger}");
-        }
-        let (_, answered) = session.answer(now, &id.to_string()).unwrap();
-        assert_eq!(&*answered.server_id, "12345678901234567890");
-        assert!(session.answer(now, &id.to_string()).is_none());
-    }
-
-    #[test]
-    fn a_person_thinks_on_their_own_clock() {
-        let (start, mut session) = (Instant::now(), Session::new(EVERYTHING));
-        let at = |seconds| start + Duration::from_secs(seconds);
-        let leg = session.begin(start, "1", None).unwrap();
-        let first = session.ask(at(1), Some(leg), &question("1")).unwrap();
-        let second = session.ask(at(3), Some(leg), &question("2")).unwrap();
-        assert_eq!(session.worked(at(4), leg), None);
-        session.answer(at(5), &first.to_string()).unwrap();
-        assert_eq!(session.worked(at(6), leg), None);
-        session.give_up(at(11), second).unwrap();
-        assert_eq!(session.worked(at(12), leg), Some(Duration::from_secs(2)));
-    }
-
-    #[test]
-    fn a_server_withdraws_its_own_question() {
-        let (now, mut session) = (Instant::now(), Session::new(EVERYTHING));
-        let id = session.ask(now, None, &question("\"a\"")).unwrap();
-        assert!(session.withdraw(now, "\"b\"").is_none());
-        assert_eq!(session.withdraw(now, "\"a\"").unwrap().0, id);
-        assert!(session.answer(now, &id.to_string()).is_none());
-    }
-
-    #[test]
-    fn the_gateways_own_question_is_no_matter_of_the_server() {
-        let (now, mut session) = (Instant::now(), Session::new(ClientCapabilities::default()));
-        let leg = session.begin(now, "1", None).unwrap();
-        assert!(session.ask(now, Some(leg), &question("1")).is_err());
-        let id = session
-            .ask_own(now, leg, &question("\"approval\""))
-            .unwrap();
-        assert_eq!(session.worked(now, leg), None);
-        for server_id in ["\"approval\"", "\"\"", "null"] {
-            assert!(session.withdraw(now, server_id).is_none(), "{server_id}");
-        }
-        assert_eq!(session.answer(now, &id.to_string()).unwrap().0, id);
-        assert!(session.worked(now, leg).is_some());
-        session.close();
-        let late = session.ask_own(now, leg, &question("1"));
-        assert_eq!(late, Err(NotAsked::Closed));
-    }
-
-    #[test]
-    fn a_closed_session_takes_nothing() {
-        let (now, mut session) = (Instant::now(), Session::new(EVERYTHING));
-        let leg = session.begin(now, "1", None).unwrap();
-        session.ask(now, Some(leg), &question("1")).unwrap();
-        let remains = session.close();
-        assert_eq!((remains.calls.len(), remains.questions.len()), (1, 1));
-        assert_eq!(session.begin(now, "2", None), Err(NotBegun::Closed));
-        assert_eq!(
-            session.ask(now, None, &question("2")),
-            Err(NotAsked::Closed)
-        );
-        assert!(session.close().questions.is_empty());
-    }
-
-    #[test]
-    fn cancelling_names_the_call_once() {
-        let (now, mut session) = (Instant::now(), Session::new(EVERYTHING));
-        let leg = session.begin(now, "\"c-101\"", None).unwrap();
-        assert_eq!(session.cancel("101"), None);
-        assert_eq!(session.cancel("\"c-101\""), Some(leg));
-        assert_eq!(session.cancel("\"c-101\""), None);
-    }
-
-    #[derive(Clone, Debug)]
-    enum Step {
-        Begin(u8),
-        Finish(u8),
-        Ask(Option<u8>, u8),
-        Answer(u8),
-        Withdraw(u8),
-        GiveUp(u8),
-        Close,
-    }
-
-    fn step() -> impl Strategy<Value = Step> {
-        prop_oneof![
-            4 => any::<u8>().prop_map(|n| Step::Begin(n % 8)),
-            2 => any::<u8>().prop_map(|n| Step::Finish(n % 8)),
-            6 => (any::<Option<u8>>(), any::<u8>()).prop_map(|(c, n)| Step::Ask(c.map(|c| c % 8), n % 4)),
-            4 => any::<u8>().prop_map(|n| Step::Answer(n % 32)),
-            2 => any::<u8>().prop_map(|n| Step::Withdraw(n % 4)),
-            2 => any::<u8>().prop_map(|n| Step::GiveUp(n % 32)),
-            1 => Just(Step::Close),
-        ]
-    }
-
-    proptest! {
-        /// Whatever happens in whatever order: every question that was asked leaves the book exactly
-        /// once, with the id that its server gave it, and no id is used twice on a leg.
-        #[test]
-        fn every_question_leaves_exactly_once(steps in proptest::collection::vec(step(), 0..200)) {
-            let now = Instant::now();
-            let mut session = Session::new(EVERYTHING);
-            let mut asked: HashMap<QuestionId, String> = HashMap::new();
-            let mut ended: HashMap<QuestionId, u32> = HashMap::new();
-            let mut legs = Vec::new();
-            let leave = |id: QuestionId, it: &Question, ended: &mut HashMap<_, u32>, asked: &HashMap<QuestionId, String>| {
-                assert_eq!(asked[&id], *it.server_id);
-                *ended.entry(id).or_default() += 1;
-            };
-            for step in steps {
-                match step {
-                    Step::Begin(n) => legs.extend(session.begin(now, &n.to_string(), None)),
-                    Step::Finish(n) => { if let Some(leg) = legs.get(usize::from(n)) { session.finish(*leg); } }
-                    Step::Ask(cause, n) => {
-                        let cause = cause.and_then(|c| legs.get(usize::from(c)).copied());
-                        if let Ok(id) = session.ask(now, cause, &question(&n.to_string())) {
-                            prop_assert!(asked.insert(id, n.to_string()).is_none());
-                        }
-                    }
-                    Step::Answer(n) => {
-                        if let Some((id, it)) = session.answer(now, &format!("\"cf-{n}\"")) { leave(id, &it, &mut ended, &asked); }
-                    }
-                    Step::Withdraw(n) => {
-                        if let Some((id, it)) = session.withdraw(now, &n.to_string()) { leave(id, &it, &mut ended, &asked); }
-                    }
-                    Step::GiveUp(n) => {
-                        let id = QuestionId(u64::from(n));
-                        if let Some(it) = session.give_up(now, id) { leave(id, &it, &mut ended, &asked); }
-                    }
-                    Step::Close => for (id, it) in session.close().questions { leave(id, &it, &mut ended, &asked); },
-                }
-            }
-            for (id, it) in session.close().questions { leave(id, &it, &mut ended, &asked); }
-            prop_assert_eq!(ended.len(), asked.len());
-            prop_assert!(ended.values().all(|times| *times == 1));
-            let unique: std::collections::HashSet<_> = legs.iter().collect();
-            prop_assert_eq!(unique.len(), legs.len());
-        }
     }
 }

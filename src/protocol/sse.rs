@@ -226,6 +226,12 @@ pub fn priming(id: &str, retry: Duration) -> Bytes {
     format!("id: {id}\nretry: {}\ndata: \n\n", retry.as_millis()).into()
 }
 
+/// The event that an HTTP+SSE session begins with: where the client is to post (2024-11-05
+/// basic/transports, "HTTP with SSE"). The address must be of one line.
+pub fn endpoint(address: &str) -> Bytes {
+    format!("event: endpoint\ndata: {address}\n\n").into()
+}
+
 #[cfg(test)]
 mod tests {
     use futures_util::StreamExt as _;

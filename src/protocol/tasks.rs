@@ -164,7 +164,7 @@ pub fn params(id: &str) -> String {
 }
 
 /// The id of the task that a result says was created.
-fn created(result: &str) -> Option<String> {
+pub fn created(result: &str) -> Option<String> {
     let [task] = members(result, ["task"]).ok()?;
     let [id] = members(task?, ["taskId"]).ok()?;
     text(id?).map(Cow::into_owned)

@@ -47,6 +47,12 @@ impl Version {
         &*self.0 == V2025_03_26
     }
 
+    /// Whether an HTTP+SSE session takes batches: that transport belongs to 2024-11-05, which has JSON-RPC as
+    /// it is, batches and all.
+    pub fn has_batches_on_a_line(&self) -> bool {
+        self.has_batches() || &*self.0 == V2024_11_05
+    }
+
     /// Whether clients can be asked by elicitation, and tools answer with structure (from 2025-06-18
     /// on).
     pub fn has_elicitation(&self) -> bool {

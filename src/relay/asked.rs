@@ -44,17 +44,23 @@ impl Asked {
             legs.next().copied().filter(|_| legs.next().is_none())
         };
         let leg = cause.or_else(only);
+        let state = &mut *state;
         let call = leg.and_then(|leg| state.calls.get_mut(&leg));
         let (request, caller, number) = match call {
             Some(call) => {
+                // A call that became a task goes on as the request for its outcome.
+                let task = task_of(&call.request).and_then(|task| state.tasks.get_mut(&*task));
+                let (request, count) = match task {
+                    Some(became) => (&became.request, &mut became.asked),
+                    None => (&call.request, &mut call.asked),
+                };
                 if counts(&question) {
-                    call.asked = call.asked.saturating_add(1);
+                    *count = count.saturating_add(1);
                 }
-                (Some(call.request.clone()), call.caller.clone(), call.asked)
+                (Some(request.clone()), call.caller.clone(), *count)
             }
             None => (None, None, 1),
         };
-        drop(state);
         let tool = request
             .as_ref()
             .filter(|request| request.method() == "tools/call")
@@ -110,6 +116,13 @@ impl Asked {
             person: self.caller.person(&self.question, principal, session.tag()),
         }
     }
+}
+
+/// The task whose outcome a request waits for.
+fn task_of(request: &Message) -> Option<Cow<'_, str>> {
+    let asks = request.method() == "tasks/result";
+    let [task] = request.param(["taskId"]).ok().filter(|_| asks)?;
+    task.and_then(text)
 }
 
 /// Whether a person is bothered with it.

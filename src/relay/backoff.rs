@@ -3,6 +3,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::error::Error;
+
 /// The pauses between tries.
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_mins(1);
@@ -38,6 +40,33 @@ impl Backoff {
     }
 }
 
+/// Tries of something that many want: who comes in the pause gets what the last one got.
+#[derive(Debug, Default)]
+pub(super) struct Tries {
+    backoff: Backoff,
+    pause: Option<(Instant, Error)>,
+}
+
+impl Tries {
+    /// It is there.
+    pub(super) fn succeeded(&mut self, now: Instant) {
+        self.backoff.held(now);
+        self.pause = None;
+    }
+
+    /// It could not be had.
+    pub(super) fn failed(&mut self, now: Instant, error: Error) {
+        let until = now + pause(self.backoff.lost(now));
+        self.pause = Some((until, error));
+    }
+
+    /// Why it is not tried again yet, if it is too soon.
+    pub(super) fn too_soon(&self, now: Instant) -> Option<Error> {
+        let (until, error) = self.pause.as_ref()?;
+        (now < *until).then(|| error.clone())
+    }
+}
+
 /// The pause before the next try, when so many in a row were made.
 pub(super) fn pause(tries: u32) -> Duration {
     let times = 2_u32.saturating_pow(tries);
@@ -69,5 +98,20 @@ mod tests {
         // A try that failed is none that held.
         now += HELD;
         assert_eq!(backoff.lost(now), 1);
+    }
+
+    #[test]
+    fn who_comes_in_the_pause_gets_what_the_last_try_got() {
+        let (mut tries, start) = (Tries::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        assert!(tries.too_soon(start).is_none());
+        tries.failed(start, Error::Unreachable);
+        assert!(matches!(tries.too_soon(start), Some(Error::Unreachable)));
+        assert!(tries.too_soon(at(1)).is_none());
+        tries.failed(at(1), Error::Broken);
+        assert!(matches!(tries.too_soon(at(2)), Some(Error::Broken)));
+        assert!(tries.too_soon(at(3)).is_none());
+        tries.succeeded(at(3));
+        assert!(tries.too_soon(at(3)).is_none());
     }
 }

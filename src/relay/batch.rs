@@ -26,7 +26,31 @@ pub struct Member {
     pub admission: Result<Admission, Error>,
 }
 
+/// What is in a batch.
+#[derive(Debug)]
+pub struct Batch {
+    /// The requests.
+    pub requests: Vec<Member>,
+    /// The answers and notifications.
+    pub others: Vec<Message>,
+}
+
 impl LiveSession {
+    /// Takes what has no answer in a batch.
+    ///
+    /// # Errors
+    /// When the session has ended.
+    pub async fn take_others(self: &Arc<Self>, others: Vec<Message>) -> Result<(), Error> {
+        for message in &others {
+            if message.is_response() {
+                self.answer(message).await?;
+            } else {
+                self.notify(message).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// Takes the requests of a batch.
     ///
     /// # Errors

@@ -6,11 +6,13 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tokio::sync::mpsc::Permit;
 
+use super::lease::Tenure;
 use super::now;
+use super::pending::Asker;
 use super::session::{Face, LiveSession};
 use super::streams::{Pipe, Put};
 use crate::protocol::event_id::Name;
-use crate::protocol::message::Message;
+use crate::protocol::message::{Kind, Message};
 use crate::protocol::session::{LegId, QuestionId};
 use crate::protocol::tasks;
 
@@ -53,6 +55,9 @@ impl Item {
 
 /// How long a stream may be full before it is taken for dead.
 pub(super) const STALLED: Duration = Duration::from_secs(30);
+
+/// How long a question waits for the call that it belongs to.
+const ON_ITS_WAY: Duration = Duration::from_secs(5);
 
 /// How long the last word of a call waits for a client that does not read.
 pub(super) const LAST_WORD: Duration = Duration::from_secs(10);
@@ -107,13 +112,15 @@ impl LiveSession {
     /// Puts the outcome of a call into the stream that owes it. Where nobody reads that, it stays with the
     /// session until its client comes back for it.
     pub(super) async fn conclude(&self, name: Name, response: Bytes) {
+        // Whoever loses a line loses the session: that takes as long as for any other message.
+        let patience = self.line().map_or(LAST_WORD, |_| STALLED);
         let mut item = Item::Outcome(response);
         loop {
             let put = self.state().streams.put_outcome(name, item);
             match put {
                 Put::Done | Put::Nowhere(_) => break,
                 Put::Full(_, pipe, back) => {
-                    match self.wait_for_room(name, &pipe, back, LAST_WORD).await {
+                    match self.wait_for_room(name, &pipe, back, patience).await {
                         None => break,
                         Some(back) => item = back,
                     }
@@ -139,6 +146,9 @@ impl LiveSession {
             Err(NoRoom::Closed) => Some(item),
             Err(NoRoom::Stalled) => {
                 streams.cut(name, pipe, now());
+                if let Some(line) = self.line() {
+                    line.close();
+                }
                 Some(item)
             }
         }
@@ -172,8 +182,62 @@ impl LiveSession {
         let state = self.state();
         let own = task
             .and_then(|id| state.tasks.get(id.as_str()))
-            .and_then(|call| state.talk.leg(call));
+            .and_then(|became| state.talk.leg(&became.call));
         own.or(stream)
+    }
+
+    /// The same for a question, of which no other call may hear: waits for the call where it is on its way
+    /// between the creation of its task and the request for the outcome, or where the server asks before its
+    /// word of the task is here.
+    pub(super) async fn cause_to_come(
+        &self,
+        stream: Option<LegId>,
+        question: &Message,
+    ) -> Option<LegId> {
+        if self.face() == Face::Legacy || !is_of_task(question) {
+            return stream;
+        }
+        if let Some(task) = question.params().and_then(tasks::related) {
+            let there = self.task_is_there(&task, stream.is_none());
+            let _late = tokio::time::timeout(ON_ITS_WAY, there).await;
+        }
+        self.cause_of(stream, question)
+    }
+
+    /// Takes a message of the server that ends no exchange here, and came by this session there.
+    pub(super) async fn take_from_server(
+        self: &Arc<Self>,
+        tenure: &Arc<Tenure>,
+        cause: Option<LegId>,
+        message: &Message,
+    ) {
+        let cause = match message.kind() {
+            Kind::Request => self.cause_to_come(cause, message).await,
+            _ => self.cause_of(cause, message),
+        };
+        if let Some(leg) = cause {
+            self.state().talk.heard(now(), leg);
+        }
+        match message.kind() {
+            Kind::Request => {
+                let waits = Asker::Server(Arc::clone(tenure));
+                self.ask(cause, message, waits).await;
+            }
+            Kind::Notification => self.notice(cause, message).await,
+            Kind::Result | Kind::Error => {
+                // The first one counts, whichever stream it comes on: a server that goes on with a broken
+                // stream may choose another.
+                let leg = message.id().and_then(LegId::parse);
+                let state = self.state();
+                if let Some(call) = leg.and_then(|leg| state.calls.get(&leg))
+                    && call.responses.try_send(message.clone()).is_ok()
+                {
+                    return;
+                }
+                drop(state);
+                tracing::debug!(server = %self.server().name(), session = self.tag(), "a response to no request");
+            }
+        }
     }
 
     /// Takes a notification of the server, which came on the stream of `cause` or on its own.
@@ -192,8 +256,9 @@ impl LiveSession {
                     return;
                 };
                 let (expected, own) = {
-                    let state = self.state();
-                    (state.talk.expects_progress(token), state.talk.leg(token))
+                    let mut state = self.state();
+                    let expected = state.talk.takes_progress(now(), token);
+                    (expected, state.talk.leg(token))
                 };
                 if expected || is_of_task(notice) {
                     // The token of a modern client's call is its id, on whatever stream it comes.

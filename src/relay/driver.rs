@@ -24,6 +24,7 @@ use super::teardown::Ending;
 use crate::error::Error;
 use crate::protocol::capability::ClientCapabilities;
 use crate::protocol::client_legacy::Asked;
+use crate::protocol::clock::Late;
 use crate::protocol::era::Era;
 use crate::protocol::message::{self, Message};
 use crate::protocol::mirror::Marks;
@@ -155,7 +156,7 @@ impl Driver<'_> {
     async fn give_up(&mut self, error: &Error) {
         let input = match error {
             Error::Cancelled => Input::Cancelled,
-            Error::Slow(_) => Input::Expired,
+            Error::Slow(_) | Error::Silent(_) => Input::Expired,
             _ => Input::Ended,
         };
         for output in self.rounds.take(now(), input) {
@@ -208,13 +209,15 @@ impl Driver<'_> {
         let none = Marks::default();
         let marks = self.tool.as_ref().and_then(|tool| tool.marks.as_ref());
         let headers = server_modern::headers(&Message::parse(&body)?, marks.unwrap_or(&none));
-        let head = self
-            .alive(rpc::send(server, &self.modern.whose, &headers, body, &id))
-            .await?;
+        let patience = session.shared.patience(server.name());
+        let sending = rpc::send(server, &self.modern.whose, &headers, body, &id);
+        let sending = rpc::in_time(server, Late::Answer(patience.headers), sending);
+        let head = self.alive(sending).await?;
         let response = match head {
             Head::Response(_, response) => response,
             Head::Stream(mut stream) => loop {
-                match self.alive(stream.next()).await? {
+                let next = rpc::in_time(server, Late::Word(patience.idle), stream.next());
+                match self.alive(next).await? {
                     Next::Response(response) => break response,
                     Next::Notice(notice) => self.notice(&notice).await,
                 }
@@ -383,7 +386,9 @@ impl Driver<'_> {
             rounds::End::Broken => End::Failed(Error::Broken),
             rounds::End::Cancelled => End::Failed(Error::Cancelled),
             rounds::End::Expired => {
-                End::Failed(Error::Slow(self.session.shared.config.timeouts.call))
+                let session = &self.session;
+                let patience = session.shared.patience(session.server().name());
+                End::Failed(Error::Slow(patience.call))
             }
             rounds::End::Ended => End::Failed(Error::SessionEnded),
         }

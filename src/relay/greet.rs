@@ -46,6 +46,11 @@ impl Greeting {
         is_modern_refusal(&self.response)
     }
 
+    /// The result, as JSON text; none when it refused.
+    pub(super) fn result(&self) -> Option<&str> {
+        self.response.result()
+    }
+
     /// The response for the request with this id (JSON text).
     pub(super) fn response(&self, id: &str) -> Bytes {
         match (self.response.kind(), self.response.id()) {

@@ -16,8 +16,8 @@ use tokio::sync::Notify;
 use super::asked::Asked;
 use super::lease::Lease;
 use super::pending::{
-    Asker, Pending, about, action_of, answer_of, of_verdict, record_of, said_of, unanswered,
-    with_case,
+    Asker, Pending, about, action_of, answer_of, limited, of_verdict, record_of, said_of,
+    unanswered, with_case,
 };
 use super::question::NO_CALL;
 use super::session::{Face, LiveSession};
@@ -57,7 +57,7 @@ impl LiveSession {
         if self.face() == Face::Modern && question.method() == "ping" {
             // It asks whether the session lives, and that is the gateway's.
             let id = question.id().unwrap_or("null");
-            return self.tell_unanswered(message::result(id, "{}")).await;
+            return self.tell_asker(&waits, message::result(id, "{}")).await;
         }
         if self.face() == Face::Modern && !self.state().streams.has_route(leg, Face::Modern) {
             return self
@@ -147,11 +147,7 @@ impl LiveSession {
         }
         let limiter = &self.shared.limiter;
         let place = limiter.question(self.server().name(), self.principal());
-        place.map_err(|why| Refusal {
-            code: why.code(),
-            reason: why.reason(),
-            text: why.text().to_owned(),
-        })
+        place.map_err(limited)
     }
 
     /// Asks the hook before the person, and goes on as it says.
@@ -329,19 +325,18 @@ impl LiveSession {
             .audit
             .write(with_case(record, &pending.case))
             .await;
-        let wire = match (&pending.asked.asker, self.lease()) {
-            (Asker::Driver(driver), _) => {
+        let tenure = match &pending.asked.asker {
+            Asker::Driver(driver) => {
                 driver.pass(answer).await;
                 return Ok(Answer::Accepted);
             }
-            (Asker::Gateway(approver), _) => {
+            Asker::Gateway(approver) => {
                 approver.hear(action);
                 return Ok(Answer::Accepted);
             }
-            (Asker::Server, Lease::Modern(_)) => return Ok(Answer::Accepted),
-            (Asker::Server, Lease::Legacy(wire)) => wire,
+            Asker::Server(tenure) => tenure,
         };
-        let sent = self.post_patiently(wire, sent).await;
+        let sent = self.post_patiently(&tenure.wire, sent).await;
         let lost = match &sent {
             Ok(reply) if reply.status.is_success() => None,
             Ok(reply) if reply.what == Head::SessionGone => Some("forgotten_by_server"),
@@ -356,8 +351,15 @@ impl LiveSession {
             self.shared.audit.write(record).await;
         }
         match sent {
-            Ok(reply) => self.check_gone(&reply).map(|()| Answer::Accepted),
-            Err(_) => Ok(Answer::Accepted),
+            Ok(reply) if reply.what == Head::SessionGone => {
+                // Its call waits for an answer that can't come any more.
+                let call = |leg| self.state().calls.get(&leg).map(|it| Arc::clone(&it.halt));
+                if let Some(halt) = question.cause.and_then(call) {
+                    halt.lost.notify_one();
+                }
+                self.lose(tenure).map(|()| Answer::Accepted)
+            }
+            _ => Ok(Answer::Accepted),
         }
     }
 

@@ -1,11 +1,18 @@
 //! What a session uses at its server: a session of its own there, or nothing at all.
 
+use std::sync::Arc;
+
 use parking_lot::Mutex;
 use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::sync::watch;
 
+use super::backoff::Tries;
 use super::subscriptions::{Offers, Wish};
+use super::welcome::Welcome;
 use crate::auth::Principal;
 use crate::protocol::capability::ClientCapabilities;
+use crate::protocol::message::Message;
+use crate::protocol::renewal::{Generation, Standing};
 use crate::protocol::server_modern::Envelope;
 use crate::upstream::Whose;
 use crate::upstream::server::Wire;
@@ -13,10 +20,74 @@ use crate::upstream::server::Wire;
 /// The server's side of a session.
 pub(super) enum Lease {
     /// A legacy server keeps a session. It asks whenever it wants, and an answer is posted to it.
-    Legacy(Wire),
+    Legacy(Box<Legacy>),
     /// A modern server keeps nothing. What it has to know goes with each request, and it asks by
     /// answering a request with questions.
     Modern(Modern),
+}
+
+/// A session at a legacy server, and what it takes to have another one like it.
+pub(super) struct Legacy {
+    /// The one that is used now.
+    tenure: watch::Sender<Arc<Tenure>>,
+    /// The `initialize`, as the server saw it.
+    pub(super) hello: Message,
+    /// What it was told since that lasts.
+    pub(super) standing: Mutex<Standing>,
+    /// Whether there may be another one.
+    pub(super) renewable: bool,
+    /// Held by who opens another one; whoever needs it too waits for that.
+    pub(super) tries: tokio::sync::Mutex<Tries>,
+}
+
+/// One session at a legacy server: what a request goes on, and the answers to the questions that come
+/// by it.
+#[derive(Debug)]
+pub(super) struct Tenure {
+    /// Which it is of those that its client's session has had, from 0 on.
+    pub(super) generation: Generation,
+    pub(super) wire: Wire,
+    pub(super) welcome: Welcome,
+}
+
+impl Legacy {
+    /// What `hello` has opened.
+    pub(super) fn new(hello: Message, wire: Wire, welcome: Welcome, renewable: bool) -> Self {
+        let first = Tenure {
+            generation: 0,
+            wire,
+            welcome,
+        };
+        Self {
+            tenure: watch::Sender::new(Arc::new(first)),
+            hello,
+            standing: Mutex::default(),
+            renewable,
+            tries: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// The session that is used now.
+    pub(super) fn tenure(&self) -> Arc<Tenure> {
+        Arc::clone(&self.tenure.borrow())
+    }
+
+    /// Uses another one from now on.
+    pub(super) fn go_on_with(&self, tenure: Arc<Tenure>) {
+        self.tenure.send_replace(tenure);
+    }
+
+    /// Waits until another one is used than that of this generation.
+    pub(super) async fn renewed(&self, since: Generation) -> Arc<Tenure> {
+        let mut tenures = self.tenure.subscribe();
+        loop {
+            let tenure = Arc::clone(&tenures.borrow_and_update());
+            // It lives as long as this, so that the change is not missed.
+            if tenure.generation != since || tenures.changed().await.is_err() {
+                return tenure;
+            }
+        }
+    }
 }
 
 /// What a modern server is told about a session.

@@ -1,7 +1,8 @@
 //! Who is connected: sessions, the calls and questions in them, and the tasks that move messages.
 //!
 //! A legacy client holds a [`session::LiveSession`]. What that uses at its server is a [`lease`]: a
-//! session of its own at a legacy server, nothing at a modern one. Each request of the client is an
+//! session of its own at a legacy server, nothing at a modern one. When a server has lost it, [`renew`] goes on
+//! with another one there. Each request of the client is an
 //! [`exchange`]: a task that goes on whether or not the client is still there, since disconnecting is
 //! not cancelling. With a legacy server it reads the answer to its end, and a [`standalone`] task reads
 //! what the server sends outside of calls; with a modern server a [`driver`] carries it through the
@@ -12,15 +13,20 @@
 //! is kept for a while in [`streams`], so that it can come back to one that broke; [`resume`] does the same
 //! with a server's.
 //!
+//! A client of HTTP+SSE has one stream, its [`mod@line`], which is its session: it ends with that, and all that
+//! others read on several streams comes on it.
+//!
 //! A modern client holds nothing. Its requests go [`through`] to a modern server; what it takes to ask
 //! it in the midst of a legacy server's call is in [`modern`]. What the gateway itself asks, before a call
 //! goes to either kind of server, is in [`approval`].
 //!
 //! # Invariants
-//! - One lease per session, from `initialize` to the end.
+//! - One lease per session, from `initialize` to the end; of the sessions that it has at a legacy server only the
+//!   latest is used.
 //! - A session is found by its id, its server *and* its principal. Anything else is "unknown".
 //! - One way out: [`teardown`], for DELETE, expiry, a server that forgot, and shutdown.
 
+mod account;
 mod approval;
 mod asked;
 mod attribution;
@@ -34,13 +40,17 @@ mod greet;
 mod inbound;
 mod judge;
 mod lease;
+mod line;
 mod local;
 mod modern;
+mod notify;
 mod open;
 mod pending;
 mod pipe;
 mod probe;
 mod question;
+mod relayed;
+mod renew;
 mod resume;
 mod rpc;
 mod session;
@@ -52,6 +62,7 @@ mod subscriptions;
 mod teardown;
 mod through;
 mod tools;
+mod welcome;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -66,6 +77,7 @@ use tokio_util::task::TaskTracker;
 
 pub use self::caller::says_headless;
 pub use self::deliver::Item;
+pub use self::line::Line;
 pub use self::pipe::{Event, EventPipe};
 pub use self::probe::{Found, probe};
 pub use self::session::{LiveSession, SessionId};
@@ -76,6 +88,7 @@ use crate::config::{Config, Server, ServerName};
 use crate::error::Error;
 use crate::limit::Limiter;
 use crate::policy::Policy;
+use crate::protocol::clock::Patience;
 use crate::telemetry::audit::Audit;
 use crate::upstream::client::HttpClient;
 use crate::upstream::server::Upstream;
@@ -103,6 +116,8 @@ pub(crate) struct Shared {
     /// What happens to the questions of each server.
     policies: BTreeMap<ServerName, Arc<Policy>>,
     sessions: DashMap<SessionId, Arc<LiveSession>>,
+    /// The streams that are sessions, or become one.
+    lines: DashMap<SessionId, Arc<Line>>,
     limiter: Limiter,
     audit: Audit,
     /// The exchanges that run: what shutdown waits for first.
@@ -168,6 +183,7 @@ impl Relay {
             servers,
             policies,
             sessions: DashMap::new(),
+            lines: DashMap::new(),
             limiter,
             audit,
             calls: TaskTracker::new(),
@@ -184,10 +200,11 @@ impl Relay {
         })))
     }
 
-    /// The session that a request names: this id, at this server, of this principal.
+    /// The session that a request names: this id, at this server, of this principal. That of a [`Line`] is
+    /// found by posting to the line, and nowhere else.
     ///
     /// # Errors
-    /// [`Error::UnknownSession`] whichever of the three is wrong.
+    /// [`Error::UnknownSession`] whichever of them is wrong.
     pub fn session(
         &self,
         server: &ServerName,
@@ -200,7 +217,8 @@ impl Relay {
             .get(id)
             .map(|it| Arc::clone(&it))
             .ok_or(Error::UnknownSession)?;
-        if session.server().name() != server || !session.belongs_to(principal) {
+        let here = session.server().name() == server && session.line().is_none();
+        if !here || !session.belongs_to(principal) {
             return Err(Error::UnknownSession);
         }
         session.touch();
@@ -209,7 +227,7 @@ impl Relay {
 
     /// Whether a session of this id exists, whoever holds it: what tells a stranger from a mistake.
     pub fn is_foreign(&self, id: &[u8]) -> bool {
-        self.0.sessions.contains_key(id)
+        self.0.sessions.contains_key(id) || self.0.lines.contains_key(id)
     }
 
     /// Carries something through, whether or not the client that asked for it stays: what it began must
@@ -261,7 +279,7 @@ impl Relay {
                 shared.pool.sweep();
                 shared.lot.sweep(now());
                 shared.sweep_approvals().await;
-                shared.asked.sweep(now());
+                shared.sweep_rounds().await;
                 shared.end_idle(now());
                 shared.servers.values().for_each(|it| it.sweep(idle));
             }
@@ -275,6 +293,9 @@ impl Relay {
         for session in self.0.all() {
             session.close_standalone();
         }
+        for line in &self.0.lines {
+            line.close_unused();
+        }
         self.0.calls.close();
         let _cut_short = tokio::time::timeout(grace, self.0.calls.wait()).await;
         self.0.over.cancel();
@@ -286,6 +307,11 @@ impl Relay {
             .collect();
         let all = futures_util::future::join_all(endings);
         let _late = tokio::time::timeout(teardown::PATIENCE, all).await;
+        let waiting = async {
+            self.0.end_approvals(Ending::Shutdown.reason()).await;
+            self.0.end_rounds(Ending::Shutdown.reason()).await;
+        };
+        let _late = tokio::time::timeout(teardown::PATIENCE, waiting).await;
         self.0.servers.values().for_each(|it| it.close());
         self.0.tasks.close();
         let _late = tokio::time::timeout(teardown::PATIENCE, self.0.tasks.wait()).await;
@@ -300,6 +326,19 @@ impl Shared {
     fn policy(&self, server: &ServerName) -> Result<&Arc<Policy>, Error> {
         let policy = self.policies.get(server);
         policy.ok_or_else(|| Error::UnknownServer(server.to_string()))
+    }
+
+    /// How long a server may take.
+    fn patience(&self, server: &ServerName) -> Patience {
+        let all = &self.config.timeouts;
+        let own = self.config.servers.get(server).map(|it| it.timeouts);
+        let own = own.unwrap_or_default();
+        let call = own.call.unwrap_or(all.call);
+        Patience {
+            headers: own.headers.or(all.headers).unwrap_or(call),
+            idle: own.idle.or(all.idle).unwrap_or(call),
+            call,
+        }
     }
 
     fn all(&self) -> Vec<Arc<LiveSession>> {

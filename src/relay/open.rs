@@ -15,13 +15,15 @@ use tokio::sync::mpsc::Receiver;
 use super::caller::{Caller, is_headless};
 use super::greet::greet;
 use super::inbound::Inbound;
-use super::lease::{Lease, Modern, whose};
+use super::lease::{Lease, Legacy, Modern, whose};
+use super::line::Line;
 use super::session::{Face, LiveSession, Opened, SessionId};
 use super::subscriptions::{self, Offers, Wish};
 use super::teardown::Ending;
+use super::welcome::Welcome;
 use super::{Answer, Relay, Shared, now, today};
 use crate::auth::Principal;
-use crate::config::ServerName;
+use crate::config::{OnSessionLost, ServerName};
 use crate::error::Error;
 use crate::protocol::capability::ClientCapabilities;
 use crate::protocol::client_legacy::Accept;
@@ -60,7 +62,7 @@ impl Relay {
         let shared = &self.0;
         let headless = headless || is_headless(&shared.config, principal);
         let Established { session, response } = shared
-            .establish(server, principal, request, Face::Legacy, headless)
+            .establish(server, principal, request, Face::Legacy, headless, None)
             .await?;
         let answer = if accept.json {
             Answer::Json(200, response)
@@ -72,7 +74,13 @@ impl Relay {
 }
 
 impl Shared {
-    /// Opens a session at a server, with this `initialize`.
+    /// Whether a session that this server has lost is made anew there.
+    fn renews(&self, server: &ServerName) -> bool {
+        let server = self.config.servers.get(server);
+        server.is_some_and(|server| server.on_session_lost == OnSessionLost::Renew)
+    }
+
+    /// Opens a session at a server, with this `initialize`: one of its own, or that of a line.
     pub(super) async fn establish(
         self: &Arc<Self>,
         server: &ServerName,
@@ -80,6 +88,7 @@ impl Shared {
         request: &Message,
         face: Face,
         headless: bool,
+        line: Option<&Arc<Line>>,
     ) -> Result<Established, Error> {
         if self.ending.is_cancelled() {
             return Err(Error::ShuttingDown);
@@ -97,18 +106,15 @@ impl Shared {
         let declared = caller.declared(can, &policy);
         let request = &seen(request, declared)?;
         let began = now();
-        let id = SessionId::random()?;
-        let principal = if principal.is_anonymous() {
-            Principal::anonymous_session(&SessionId::tag(id.as_bytes()))
-        } else {
-            principal.clone()
-        };
+        let id = line.map_or_else(SessionId::random, |line| Ok(line.id().clone()))?;
+        let principal = principal.in_session(&SessionId::tag(id.as_bytes()));
         let _admission = match face {
             Face::Legacy => Some(self.limiter.admit(server, &principal)?),
             // The request that needs the session was admitted itself.
             Face::Modern => None,
         };
-        let slot = self.limiter.session(&principal)?;
+        let slot = line.is_none().then(|| self.limiter.session(&principal));
+        let slot = slot.transpose()?;
         let audit = self.audit.reserve().await.map_err(|_| Error::AuditFull)?;
         let record = |kind: fn(SystemTime) -> Record| {
             kind(today())
@@ -117,8 +123,10 @@ impl Shared {
                 .method("initialize")
                 .duration(now().saturating_duration_since(began))
         };
-        let (whose, patience) = (whose(&principal), self.config.timeouts.call);
-        let beginning = match begin(&upstream, whose, request, face, patience).await {
+        let (whose, patience) = (whose(&principal), self.patience(server).call);
+        let renewable = self.renews(server);
+        let beginning = begin(&upstream, whose, request, face, renewable, patience).await;
+        let beginning = match beginning {
             Ok(beginning) => beginning,
             Err(error) => {
                 let failed = record(Record::call).outcome(Outcome::Error);
@@ -147,6 +155,7 @@ impl Shared {
             policy,
             talk,
             face,
+            line: line.cloned(),
             slot,
         };
         let session = LiveSession::new(opened, Arc::clone(self));
@@ -165,16 +174,24 @@ impl Shared {
             let listening = subscriptions::run(Arc::clone(&session), wishes);
             self.tasks.spawn(listening);
         }
-        for inbound in beginning.early {
-            match inbound {
-                Inbound::Message(message) => session.take_from_server(None, &message).await,
-                Inbound::Unreadable(id) => session.refuse_unreadable(&id).await,
-            }
-        }
+        session.take_early(beginning.early).await;
         Ok(Established {
             session: Some(session),
             response,
         })
+    }
+}
+
+impl LiveSession {
+    /// Takes what the server sent before its answer.
+    async fn take_early(self: &Arc<Self>, early: Vec<Inbound>) {
+        let Some(tenure) = self.tenure() else { return };
+        for inbound in early {
+            match inbound {
+                Inbound::Message(message) => self.take_from_server(&tenure, None, &message).await,
+                Inbound::Unreadable(id) => self.refuse_unreadable(&tenure, &id).await,
+            }
+        }
     }
 }
 
@@ -217,6 +234,7 @@ async fn begin(
     whose: Whose,
     request: &Message,
     face: Face,
+    renewable: bool,
     patience: Duration,
 ) -> Result<Beginning, Error> {
     // Who opens a session in the gateway's own name knows that the server keeps sessions.
@@ -244,9 +262,11 @@ async fn begin(
         }
     }
     let response = greeting.response(request.id().unwrap_or("null"));
-    let agreed = greeting
-        .version
-        .map(|version| (version, Lease::Legacy(greeting.wire)));
+    let welcome = Welcome::new(greeting.result().unwrap_or("{}"));
+    let agreed = greeting.version.map(|version| {
+        let legacy = Legacy::new(request.clone(), greeting.wire, welcome, renewable);
+        (version, Lease::Legacy(Box::new(legacy)))
+    });
     Ok(Beginning {
         response,
         agreed,

@@ -14,12 +14,14 @@ use tokio::task::AbortHandle;
 
 use super::approval::Approver;
 use super::asked::Asked;
+use super::lease::Tenure;
 use super::session::LiveSession;
-use crate::limit::QuestionSlot;
-use crate::policy::{Case, Said, Verdict};
+use crate::limit::{QuestionLimited, QuestionSlot};
+use crate::policy::{Case, Refusal, Said, Verdict};
 use crate::protocol::elicitation::{Action as Answered, Summary};
 use crate::protocol::message::{self, Message};
 use crate::protocol::rounds::{Input, Leg};
+use crate::protocol::session::QuestionId;
 use crate::telemetry::audit::{self, Action, Outcome, Record};
 
 /// What an open question holds beside its entry in the book.
@@ -41,8 +43,8 @@ pub(super) struct Pending {
 /// Who waits for the answer to a question.
 #[derive(Clone, Debug)]
 pub(super) enum Asker {
-    /// The server, in the session that it keeps: the answer is posted to it.
-    Server,
+    /// The server, in this session that it keeps: the answer is posted to that, and to no other.
+    Server(Arc<Tenure>),
     /// A request at a modern server, which goes on with it.
     Driver(Driver),
     /// The gateway: a call that it sends on when its person approves.
@@ -75,6 +77,15 @@ impl Pending {
     /// What policy found out, for whoever asks a hook about it.
     pub(super) fn take_case(&mut self) -> Case {
         std::mem::take(&mut self.case)
+    }
+
+    /// The question as its person sees it, under our id.
+    pub(super) fn shown(&self, id: QuestionId) -> Bytes {
+        let (question, id) = (&self.asked.question, id.to_string());
+        match self.again.as_deref().or_else(|| self.case.shown()) {
+            Some(shown) => question.with_body(&id, shown),
+            None => question.with_id(&id),
+        }
     }
 
     /// The question waits for a stream, from now on.
@@ -135,6 +146,15 @@ fn said_by(verdict: &Verdict) -> Action {
         Verdict::Decline => Action::Decline,
         Verdict::Cancel => Action::Cancel,
         Verdict::Refuse(_) => Action::Error,
+    }
+}
+
+/// The error for a question that is one too many, or comes too fast.
+pub(super) fn limited(why: QuestionLimited) -> Refusal {
+    Refusal {
+        code: why.code(),
+        reason: why.reason(),
+        text: why.text().to_owned(),
     }
 }
 

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use super::approval::{NOBODY, NOT_APPROVED, TOO_LATE};
 use super::asked::Asked;
 use super::deliver::Item;
+use super::lease::Tenure;
 use super::now;
 use super::pending::{Asker, Pending, about, answer_of, record_of, unanswered, with_case};
 use super::session::{Face, LiveSession};
@@ -52,14 +53,9 @@ impl LiveSession {
             let Some(pending) = state.pending.get(&id) else {
                 return;
             };
-            let asked = &pending.asked;
-            let named = id.to_string();
-            let question = match pending.again.as_deref().or_else(|| pending.case.shown()) {
-                Some(shown) => asked.question.with_body(&named, shown),
-                None => asked.question.with_id(&named),
-            };
-            let record = record_of(&asked.question, &pending.summary);
-            (Arc::clone(&pending.held), asked.cause, question, record)
+            let record = record_of(&pending.asked.question, &pending.summary);
+            let cause = state.talk.cause_of(id);
+            (Arc::clone(&pending.held), cause, pending.shown(id), record)
         };
         let record = self.about(Record::question_asked).question(record);
         match slot {
@@ -74,7 +70,10 @@ impl LiveSession {
         }
         self.deliver(cause, Item::Question(id, question)).await;
         if self.face() == Face::Modern && self.state().streams.waiting.drop_question(id) {
-            // The call ended in this moment. No other request of the client is the right one.
+            // The call ended in this moment. No other request of the client is the right one, where that is certain.
+            if self.adopt(id).await {
+                return;
+            }
             self.settle(id, Settlement::Refused(-32602, NO_CALL)).await;
         }
     }
@@ -196,7 +195,7 @@ impl LiveSession {
     }
 
     /// Writes down how a question ended that its client did not answer.
-    async fn record_unanswered(
+    pub(super) async fn record_unanswered(
         &self,
         question: &Question,
         pending: &Pending,
@@ -238,7 +237,7 @@ impl LiveSession {
         };
         match &pending.asked.asker {
             Asker::Gateway(approver) => approver.deny(NOT_APPROVED),
-            _ => self.tell_unanswered(answer).await,
+            asker => self.tell_asker(asker, answer).await,
         }
     }
 
@@ -252,9 +251,9 @@ impl LiveSession {
             self.record_unanswered(&question, &pending, Outcome::Lost, "no_stream")
                 .await;
             match &pending.asked.asker {
-                Asker::Server => {
+                Asker::Server(tenure) => {
                     let answer = unanswered(&question.server_id, "no_stream", text);
-                    self.tell_unanswered(answer).await;
+                    self.tell_unanswered(tenure, answer).await;
                 }
                 Asker::Driver(driver) => driver.fail(text).await,
                 Asker::Gateway(approver) => approver.deny(NOBODY),
@@ -285,7 +284,7 @@ impl LiveSession {
         let id = asked.question.id().unwrap_or("null");
         let answer = answer_of(id, verdict);
         match (&asked.asker, verdict) {
-            (Asker::Server, _) => self.tell_unanswered(answer).await,
+            (Asker::Server(tenure), _) => self.tell_unanswered(tenure, answer).await,
             (Asker::Driver(driver), Verdict::Refuse(refusal)) => {
                 driver.fail(refusal.told()).await;
             }
@@ -323,33 +322,35 @@ impl LiveSession {
             None => self.shared.audit.write(record).await,
         }
         match asker {
-            Asker::Server => self.tell_unanswered(answer).await,
+            Asker::Server(tenure) => self.tell_unanswered(tenure, answer).await,
             Asker::Driver(driver) => driver.fail(text).await,
             Asker::Gateway(approver) => approver.deny(text),
         }
     }
 
     /// Answers a request of the server that could not be read for certain.
-    pub(super) async fn refuse_unreadable(self: &Arc<Self>, id: &str) {
-        self.tell_unanswered(message::error(
-            Some(id),
-            -32600,
-            "the request is ambiguous",
-            None,
-        ))
-        .await;
+    pub(super) async fn refuse_unreadable(self: &Arc<Self>, tenure: &Arc<Tenure>, id: &str) {
+        let refusal = message::error(Some(id), -32600, "the request is ambiguous", None);
+        self.tell_unanswered(tenure, refusal).await;
+    }
+
+    /// Sends an answer of ours to who asked, if that is the server.
+    pub(super) async fn tell_asker(self: &Arc<Self>, asker: &Asker, answer: Bytes) {
+        if let Asker::Server(tenure) = asker {
+            self.tell_unanswered(tenure, answer).await;
+        }
     }
 
     /// Sends an answer of ours, beside what else is going on. Waits while many are on their way.
-    pub(super) async fn tell_unanswered(self: &Arc<Self>, answer: Bytes) {
+    pub(super) async fn tell_unanswered(self: &Arc<Self>, tenure: &Arc<Tenure>, answer: Bytes) {
         let turn = Arc::clone(&self.replies).acquire_owned();
         let Some(Ok(turn)) = self.ended.run_until_cancelled(turn).await else {
             return;
         };
-        let session = Arc::clone(self);
+        let (session, tenure) = (Arc::clone(self), Arc::clone(tenure));
         self.shared.tasks.spawn(async move {
             // The loss of the session shows itself to whoever asks next.
-            let _gone = session.tell_server(answer).await;
+            let _gone = session.tell(&tenure, answer).await;
             drop(turn);
         });
     }

@@ -23,15 +23,22 @@ const USUAL: Duration = Duration::from_secs(1);
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_mins(1);
 
+/// What became of the stream of an answer.
+pub(super) enum TakenUp {
+    /// It goes on.
+    Again(Box<Reading>),
+    /// The server does not know the session any more.
+    Unknown,
+    /// There was no event to go on after, the server does not offer this, or can't be reached.
+    No,
+}
+
 impl LiveSession {
-    /// Opens the stream of an answer again after the last event that came. None: it has no such event,
-    /// the server does not offer this, or can't be reached.
-    pub(super) async fn take_up(
-        self: &Arc<Self>,
-        wire: &Wire,
-        broken: &Reading,
-    ) -> Option<Reading> {
-        let last = broken.last.as_ref()?;
+    /// Opens the stream of an answer again after the last event that came.
+    pub(super) async fn take_up(self: &Arc<Self>, wire: &Wire, broken: &Reading) -> TakenUp {
+        let Some(last) = broken.last.as_ref() else {
+            return TakenUp::No;
+        };
         let mut pause = broken.retry.unwrap_or(USUAL).clamp(SHORTEST, LONGEST);
         for _ in 0..TRIES {
             tokio::time::sleep(jittered(pause)).await;
@@ -40,17 +47,13 @@ impl LiveSession {
                 continue;
             };
             match reply.what {
-                Answered::Events => return Some(broken.again(reply)),
-                Answered::SessionGone => {
-                    // Whether the request was carried out is not known: not even this says it was not.
-                    let _gone = self.check_gone(&reply);
-                    return None;
-                }
+                Answered::Events => return TakenUp::Again(Box::new(broken.again(reply))),
+                Answered::SessionGone => return TakenUp::Unknown,
                 Answered::Limited => pause = reply.retry_after().unwrap_or(pause).min(LONGEST),
                 Answered::Broken => {}
-                _ => return None,
+                _ => return TakenUp::No,
             }
         }
-        None
+        TakenUp::No
     }
 }

@@ -7,6 +7,7 @@ use http::HeaderMap;
 use super::inbound::{Inbound, Reading};
 use super::lease::Modern;
 use crate::error::Error;
+use crate::protocol::clock::Late;
 use crate::protocol::message::{Kind, Message};
 use crate::protocol::mirror::Marks;
 use crate::protocol::server_legacy::Answered;
@@ -128,6 +129,26 @@ impl Stream {
             }
         }
     }
+}
+
+/// Waits for something that a server is to do, and no longer than it may take; then the request is cancelled by
+/// what drops it.
+///
+/// # Errors
+/// As what is waited for, and when the server is late.
+pub(super) async fn in_time<T>(
+    server: &Upstream,
+    limit: Late,
+    wait: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    let (limit, trouble, error) = match limit {
+        Late::Answer(limit) => (limit, Trouble::Slow(limit), Error::Slow(limit)),
+        Late::Word(limit) => (limit, Trouble::Silent(limit), Error::Silent(limit)),
+    };
+    tokio::time::timeout(limit, wait).await.unwrap_or_else(|_| {
+        server.troubles().tell(&trouble);
+        Err(error)
+    })
 }
 
 /// Asks a server something for a session, and waits for the result (JSON text); none when the

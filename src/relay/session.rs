@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::channel;
@@ -19,28 +18,24 @@ use super::caller::Caller;
 use super::deliver::Item;
 use super::exchange::InFlight;
 use super::lease::Lease;
+use super::line::Line;
 use super::modern::listen::Listens;
-use super::modern::tasks::Tasked;
+use super::modern::tasks::{Became, Tasked};
 use super::pending::Pending;
 use super::streams::{PIPE, Streams};
 use super::subscriptions::Wish;
-use super::teardown::Ending;
-use super::{Answer, EventPipe, Shared, now, today};
+use super::{EventPipe, Shared, now, today};
 use crate::auth::Principal;
 use crate::error::Error;
 use crate::limit::SessionSlot;
 use crate::policy::Policy;
-use crate::protocol::client_legacy::Posted;
 use crate::protocol::client_modern::Level;
 use crate::protocol::event_id::{self, Kind};
 use crate::protocol::message::{self, Message};
 use crate::protocol::session::{LegId, QuestionId, Session};
 use crate::protocol::version::Version;
 use crate::telemetry::audit::Record;
-use crate::upstream::client::ClientError;
-use crate::upstream::reply::Reply;
-use crate::upstream::server::{Upstream, Wire};
-use crate::upstream::trouble::Trouble;
+use crate::upstream::server::Upstream;
 
 /// A session's id towards its client: 256 random bits, base64url. Never printed.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -65,11 +60,14 @@ pub struct LiveSession {
     /// The server has said that it does not know the session.
     forgotten: AtomicBool,
     face: Face,
+    /// The one stream of its client, where that has no others.
+    line: Option<Arc<Line>>,
     listens: Listens,
     tasked: Tasked,
     /// How many of our own answers may be on their way to the server at once.
     pub(super) replies: Arc<Semaphore>,
-    _slot: SessionSlot,
+    /// None: its line holds it.
+    _slot: Option<SessionSlot>,
 }
 
 /// The most answers of ours that are on their way to one server at once; a server that asks faster is
@@ -89,14 +87,14 @@ pub(super) struct State {
     /// When the client last sent something.
     last_seen: Instant,
     /// The client has said that it is ready, and the server's standalone stream is being read.
-    listening: bool,
+    pub(super) listening: bool,
     /// What modern clients would have had to declare for the questions of their calls, by the ids
     /// of the calls.
     pub(super) needs: HashMap<Box<str>, &'static str>,
-    /// The tasks that calls of modern clients have become, by their ids: the ids of the calls.
-    pub(super) tasks: HashMap<Box<str>, Box<str>>,
+    /// The tasks that calls of modern clients have become, by their ids.
+    pub(super) tasks: HashMap<Box<str>, Became>,
     /// What the server was told to log, on behalf of modern clients.
-    level: Option<Level>,
+    pub(super) level: Option<Level>,
 }
 
 impl State {
@@ -119,7 +117,8 @@ pub(super) struct Opened {
     pub(super) policy: Arc<Policy>,
     pub(super) talk: Session,
     pub(super) face: Face,
-    pub(super) slot: SessionSlot,
+    pub(super) line: Option<Arc<Line>>,
+    pub(super) slot: Option<SessionSlot>,
 }
 
 /// Who a session is for.
@@ -172,7 +171,7 @@ impl fmt::Debug for SessionId {
 
 impl LiveSession {
     pub(super) fn new(opened: Opened, shared: Arc<Shared>) -> Arc<Self> {
-        let resumable = opened.face == Face::Legacy && opened.version.has_event_ids();
+        let resumable = is_resumable(opened.face, &opened.version, opened.line.as_deref());
         let state = State {
             talk: opened.talk,
             streams: Streams::new(shared.config.limits.buffer, resumable),
@@ -198,6 +197,7 @@ impl LiveSession {
             ended: CancellationToken::new(),
             forgotten: AtomicBool::new(false),
             face: opened.face,
+            line: opened.line,
             listens: Listens::default(),
             tasked: Tasked::default(),
             replies: Arc::new(Semaphore::new(REPLIES)),
@@ -222,7 +222,12 @@ impl LiveSession {
 
     /// Whether its client may come back to a stream that broke.
     pub(super) fn is_resumable(&self) -> bool {
-        self.face == Face::Legacy && self.version.has_event_ids()
+        is_resumable(self.face, &self.version, self.line())
+    }
+
+    /// The one stream of its client, where that has no others.
+    pub(super) fn line(&self) -> Option<&Line> {
+        self.line.as_deref()
     }
 
     /// Who holds it.
@@ -252,7 +257,22 @@ impl LiveSession {
 
     /// Whether it can't be used any more: it has ended, or is about to.
     pub(super) fn is_gone(&self) -> bool {
-        self.ended.is_cancelled() || self.forgotten.load(Ordering::Relaxed)
+        self.ended.is_cancelled() || self.is_forgotten()
+    }
+
+    /// Whether its server has lost it for good.
+    pub(super) fn is_forgotten(&self) -> bool {
+        self.forgotten.load(Ordering::Relaxed)
+    }
+
+    /// Its server has.
+    pub(super) fn mark_forgotten(&self) {
+        self.forgotten.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether its client has said that it is ready.
+    pub(super) fn is_ready(&self) -> bool {
+        self.state().listening
     }
 
     /// The server it is with.
@@ -265,10 +285,9 @@ impl LiveSession {
         &self.lease
     }
 
-    /// Whether this caller holds it. Without authentication the id itself is all there is to show.
+    /// Whether this caller holds it.
     pub(super) fn belongs_to(&self, principal: &Principal) -> bool {
-        self.principal == *principal
-            || (principal.is_anonymous() && self.principal.issuer() == principal.issuer())
+        principal.holds_of(&self.principal)
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -370,111 +389,11 @@ impl LiveSession {
             });
         }
     }
+}
 
-    /// Takes a notification of the client.
-    ///
-    /// # Errors
-    /// When the server no longer knows the session.
-    pub async fn notify(self: &Arc<Self>, message: &Message) -> Result<Answer, Error> {
-        match Posted::read(message)? {
-            Posted::Cancelled(id) => {
-                let leg = {
-                    let state = &mut *self.state();
-                    let leg = state.talk.cancel(id);
-                    let call = leg.and_then(|leg| state.calls.get(&leg));
-                    call.inspect(|call| call.cancelled.notify_one());
-                    // Of what waits for its approval the server knows nothing.
-                    leg.filter(|_| call.is_none_or(|call| !call.unsent))
-                };
-                // A cancel of what is over, or never was, is nobody's business (2025-11-25
-                // basic/utilities/cancellation: "MAY ignore").
-                if let Some(leg) = leg {
-                    self.tell_server(message.replacing(id, &leg.to_string()))
-                        .await?;
-                }
-            }
-            Posted::Initialized => {
-                // Said once; what is said again tells the server nothing.
-                if !std::mem::replace(&mut self.state().listening, true) {
-                    self.tell_server(message.bytes().clone()).await?;
-                    if let Lease::Legacy(_) = &self.lease {
-                        self.shared
-                            .tasks
-                            .spawn(super::standalone::run(Arc::clone(self)));
-                    }
-                }
-            }
-            _ => self.tell_server(message.bytes().clone()).await?,
-        }
-        Ok(Answer::Accepted)
-    }
-
-    /// Sees to it that the server logs at least from this level on. It is the session's: what a
-    /// request does not want is left out on its own stream.
-    pub(super) async fn want_logs(self: &Arc<Self>, level: Level) {
-        {
-            let mut state = self.state();
-            if state.level.is_some_and(|now| now <= level) {
-                return;
-            }
-            state.level = Some(level);
-        }
-        let params = format!(r#"{{"level":"{}"}}"#, level.name());
-        if let Err(error) = self.request("logging/setLevel", &params).await {
-            tracing::debug!(session = self.tag, %error, "the server did not take a log level");
-        }
-    }
-
-    /// Sends the server something that has no answer. What the server thinks of it is logged; only
-    /// the loss of the session matters to the client. A modern server takes nothing of this kind: it
-    /// asks when it wants to know, and learns of a cancel by the end of its stream.
-    ///
-    /// # Errors
-    /// [`Error::Forgotten`] when the server no longer knows the session.
-    pub(super) async fn tell_server(self: &Arc<Self>, message: Bytes) -> Result<(), Error> {
-        let Lease::Legacy(wire) = &self.lease else {
-            return Ok(());
-        };
-        match self.post_patiently(wire, message).await {
-            Ok(reply) => self.check_gone(&reply),
-            Err(error) => {
-                self.server.troubles().tell(&Trouble::Lost(&error));
-                Ok(())
-            }
-        }
-    }
-
-    /// Posts something small. Connecting is tried again for a while: surely nothing was sent.
-    pub(super) async fn post_patiently(
-        &self,
-        wire: &Wire,
-        message: Bytes,
-    ) -> Result<Reply, ClientError> {
-        const PATIENCE: Duration = Duration::from_secs(15);
-        let post = async {
-            let mut pause = Duration::from_millis(100);
-            loop {
-                match self.server.post(wire, message.clone()).await {
-                    Err(ClientError::Connect(_)) => tokio::time::sleep(pause).await,
-                    other => return other,
-                }
-                pause = (pause * 2).min(Duration::from_secs(1));
-            }
-        };
-        tokio::time::timeout(PATIENCE, post)
-            .await
-            .map_err(|_| ClientError::Timeout(PATIENCE))?
-    }
-
-    /// Ends the session when this answer says that the server doesn't know it.
-    pub(super) fn check_gone(self: &Arc<Self>, reply: &Reply) -> Result<(), Error> {
-        if reply.what != crate::protocol::server_legacy::Answered::SessionGone {
-            return Ok(());
-        }
-        self.forgotten.store(true, Ordering::Relaxed);
-        self.shared.tasks.spawn(self.end(Ending::Forgotten));
-        Err(Error::Forgotten)
-    }
+/// Whether a client may come back to its streams: not where one of them is all that the session is.
+fn is_resumable(face: Face, version: &Version, line: Option<&Line>) -> bool {
+    face == Face::Legacy && version.has_event_ids() && line.is_none()
 }
 
 impl fmt::Debug for LiveSession {

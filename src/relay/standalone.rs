@@ -9,40 +9,50 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::inbound::{Inbound, Reading};
-use super::lease::Lease;
+use super::lease::{Lease, Legacy, Tenure};
 use super::session::LiveSession;
-use super::teardown::Ending;
 use crate::protocol::server_legacy::Answered;
-use crate::upstream::server::Wire;
 
 /// Pauses between two tries to open the stream.
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_mins(1);
 
-/// Reads the server's standalone stream until the session ends or the server has none.
+/// Reads the server's standalone stream, of each session that there is with it, until the client's ends.
 pub(super) async fn run(session: Arc<LiveSession>) {
-    let Lease::Legacy(wire) = session.lease() else {
+    let Lease::Legacy(legacy) = session.lease() else {
         return;
     };
     // Everything that is waited for inside ends with the session.
     let _ended = session
         .ended
-        .run_until_cancelled(listen(&session, wire))
+        .run_until_cancelled(listen(&session, legacy))
         .await;
 }
 
-async fn listen(session: &Arc<LiveSession>, wire: &Wire) {
+async fn listen(session: &Arc<LiveSession>, legacy: &Legacy) {
+    let mut tenure = legacy.tenure();
+    loop {
+        let next = legacy.renewed(tenure.generation);
+        tenure = tokio::select! {
+            next = next => next,
+            () = listen_on(session, &tenure) => legacy.renewed(tenure.generation).await,
+        };
+    }
+}
+
+/// Reads the stream of one session, until the server has none.
+async fn listen_on(session: &Arc<LiveSession>, tenure: &Arc<Tenure>) {
     let mut pause = SHORTEST;
     let mut last: Option<Bytes> = None;
     let mut opened = false;
     loop {
         let mut asked = None;
-        match session.server().listen(wire, last.as_ref()).await {
+        match session.server().listen(&tenure.wire, last.as_ref()).await {
             Ok(reply) => match reply.what {
                 Answered::Events => {
                     opened = true;
                     let mut reading = Reading::new(reply);
-                    if read_all(session, wire, &mut reading).await {
+                    if read_all(session, tenure, &mut reading).await {
                         pause = SHORTEST;
                     }
                     last = reading.last.or(last);
@@ -50,10 +60,13 @@ async fn listen(session: &Arc<LiveSession>, wire: &Wire) {
                 }
                 // Only who had a stream can say that the session is gone by refusing one: many
                 // servers have no such route at all.
-                Answered::SessionGone if opened => {
-                    session.shared.tasks.spawn(session.end(Ending::Forgotten));
-                    return;
-                }
+                // It is tried for again here, since nobody else may come to ask for it.
+                Answered::SessionGone if opened => match session.renew(tenure).await {
+                    Ok(()) => return,
+                    Err(error) => {
+                        tracing::debug!(session = session.tag(), %error, "no new session");
+                    }
+                },
                 Answered::NotOffered | Answered::SessionGone => return,
                 _ => {}
             },
@@ -67,17 +80,17 @@ async fn listen(session: &Arc<LiveSession>, wire: &Wire) {
 }
 
 /// Reads a stream to its end; whether anything was in it.
-async fn read_all(session: &Arc<LiveSession>, wire: &Wire, reading: &mut Reading) -> bool {
+async fn read_all(session: &Arc<LiveSession>, tenure: &Arc<Tenure>, reading: &mut Reading) -> bool {
     let mut any = false;
     while let Ok(Some(inbound)) = reading.next().await {
         any = true;
         match inbound {
             Inbound::Message(message) => {
                 let guess = || session.cause_on_link(&message);
-                let cause = wire.is_link().then(guess).flatten();
-                session.take_from_server(cause, &message).await;
+                let cause = tenure.wire.is_link().then(guess).flatten();
+                session.take_from_server(tenure, cause, &message).await;
             }
-            Inbound::Unreadable(id) => session.refuse_unreadable(&id).await,
+            Inbound::Unreadable(id) => session.refuse_unreadable(tenure, &id).await,
         }
     }
     any

@@ -1,4 +1,5 @@
-//! The one way out of a session: DELETE, expiry, a server that forgot it, shutdown.
+//! The one way out of a session: DELETE, the end of the stream that it is, expiry, a server that forgot it,
+//! shutdown.
 //!
 //! The order matters. First nobody can find the session any more; then what is left is taken from
 //! the books, so that each call and question is ended once; then the server is told, calls first,
@@ -11,7 +12,6 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
-use super::lease::Lease;
 use super::now;
 use super::pending::{self, Asker, Pending};
 use super::session::{LiveSession, SessionId};
@@ -31,6 +31,8 @@ const STEP: Duration = Duration::from_secs(2);
 pub enum Ending {
     /// The client said so.
     Deleted,
+    /// Its client closed the stream that it is, or lost it.
+    Left,
     /// Nobody used it.
     Idle,
     /// The server no longer knows it.
@@ -44,6 +46,7 @@ impl Ending {
     pub fn reason(self) -> &'static str {
         match self {
             Self::Deleted => "deleted",
+            Self::Left => "stream_closed",
             Self::Idle => "idle",
             Self::Forgotten => "forgotten_by_server",
             Self::Shutdown => "shutdown",
@@ -74,10 +77,14 @@ impl LiveSession {
                 pending.values().for_each(Pending::stop_clock);
                 let tasks = std::mem::take(&mut state.tasks);
                 let mut remains = state.talk.close();
-                // Of what waits for its approval the server knows nothing.
+                // Of what was not sent the server knows nothing, nor of what a session had that it has lost.
+                let generation = session.generation();
                 let calls = &state.calls;
-                let unsent = |leg: &LegId| calls.get(leg).is_some_and(|call| call.unsent);
-                remains.calls.retain(|(leg, _)| !unsent(leg));
+                let known = |leg: &LegId| {
+                    let tenure = calls.get(leg).and_then(|call| call.tenure.as_ref());
+                    tenure.is_some_and(|tenure| tenure.generation == generation)
+                };
+                remains.calls.retain(|(leg, _)| known(leg));
                 (remains, pending, tasks)
             };
             session.ended.cancel();
@@ -98,6 +105,9 @@ impl LiveSession {
     /// ends when nobody can put more into it.
     fn close_streams(&self) {
         self.state().streams.close();
+        if let Some(line) = self.line() {
+            line.close();
+        }
     }
 
     async fn record_end(
@@ -131,9 +141,10 @@ impl LiveSession {
         why: Ending,
     ) {
         // At a modern server nothing is left but streams, which end with the tasks that read them.
-        let Lease::Legacy(wire) = self.lease() else {
+        let Some(tenure) = self.tenure() else {
             return;
         };
+        let wire = &tenure.wire;
         let Some(partings) = self.shared.partings.get(self.server().name()) else {
             return;
         };
@@ -164,7 +175,11 @@ impl LiveSession {
         self.step(cancels).await;
         let asked = remains.questions.iter().filter(|(id, _)| {
             let held = pending.get(id);
-            held.is_none_or(|it| !matches!(it.asked.asker, Asker::Gateway(_)))
+            held.is_none_or(|it| match &it.asked.asker {
+                Asker::Server(asked) => asked.generation == tenure.generation,
+                Asker::Driver(_) => true,
+                Asker::Gateway(_) => false,
+            })
         });
         let answers = asked.map(|(_, question)| {
             let answer = pending::lost(&question.server_id, "the session of the client has ended");

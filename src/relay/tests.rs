@@ -100,6 +100,26 @@ impl Rig {
         }
     }
 
+    /// A client whose session is one stream, and what it reads there.
+    async fn line(&self) -> (Arc<Line>, EventPipe) {
+        let opened = self.relay.open_line(&self.server, &self.who, None);
+        let (line, mut pipe) = opened.unwrap();
+        let params = r#"{"protocolVersion":"2025-11-25","capabilities":{}}"#;
+        let request = Message::parse(&message::request("0", "initialize", params)).unwrap();
+        self.relay.begin(&line, request, false).unwrap();
+        assert!(matches!(pipe.next().await, Some(Item::Outcome(_))));
+        (line, pipe)
+    }
+
+    /// Posts a ping to a line.
+    async fn ping(&self, line: &Line, session: &Arc<LiveSession>, id: u32) -> Result<(), Error> {
+        let request = message::request(&id.to_string(), "ping", "{}");
+        let request = Message::parse(&request).unwrap();
+        let limiter = self.relay.limiter();
+        let admission = limiter.admit(&self.server, session.principal()).unwrap();
+        session.call_on(line, request, admission).await
+    }
+
     /// A legacy client's session.
     async fn session(&self) -> Arc<LiveSession> {
         let params = r#"{"protocolVersion":"2025-11-25","capabilities":{}}"#;
@@ -216,4 +236,42 @@ async fn what_a_session_subscribes_to_is_bounded() {
     let refused = subscribe(subscription::MOST).await;
     assert!(refused.error().unwrap().contains("-31006"), "{refused:?}");
     assert!(subscribe(0).await.error().is_none());
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_its_line_loses_it_and_nothing_before_that() {
+    let rig = Rig::new().await;
+    let (line, mut pipe) = rig.line().await;
+    let session = rig.relay.session_of(&line).unwrap();
+    for id in 1..=40 {
+        rig.ping(&line, &session, id).await.unwrap();
+    }
+    let ended = within_an_hour(session.ended.cancelled()).await;
+    ended.expect("the session ends with the line");
+    let mut read = 0;
+    while pipe.next().await.is_some() {
+        read += 1;
+    }
+    assert!(read >= streams::PIPE, "{read}");
+    let gone = rig
+        .relay
+        .line(&rig.server, &rig.who, line.id().as_bytes(), None);
+    assert!(matches!(gone, Err(Error::UnknownSession)), "{gone:?}");
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_can_not_pile_up_outcomes() {
+    let rig = Rig::new().await;
+    let (line, _pipe) = rig.line().await;
+    let session = rig.relay.session_of(&line).unwrap();
+    let mut id = 0;
+    let full = loop {
+        id += 1;
+        assert!(id < 1000, "it is never full");
+        if let Err(error) = rig.ping(&line, &session, id).await {
+            break error;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert!(full.to_string().contains("not read"), "{full}");
 }

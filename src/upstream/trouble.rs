@@ -41,6 +41,8 @@ pub enum Trouble<'a> {
     Cut,
     /// It did not answer in time.
     Slow(Duration),
+    /// It began to answer, and said nothing more for so long.
+    Silent(Duration),
     /// It answered what is of no use.
     Answered(&'a Head),
     /// It sent what is no message, or can't be read for certain.
@@ -106,6 +108,9 @@ impl Troubles {
                 "no answer from the server: its stream ended before the answer".to_owned()
             }
             Trouble::Slow(limit) => format!("no answer from the server within {limit:?}"),
+            Trouble::Silent(limit) => {
+                format!("no answer from the server: it said nothing more within {limit:?}")
+            }
             Trouble::Unreadable => "the server sent something that is no MCP message".to_owned(),
             Trouble::Answered(head) => self.answered(head),
         }

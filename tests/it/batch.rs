@@ -3,6 +3,7 @@
 use crate::support::{Client, EVERYTHING, json, pair, triple};
 
 /// C19: an array is refused whole, whatever is in it; nothing of it reaches the server.
+/// Reported in stacklok/toolhive#5931, NVIDIA/OpenShell#2082, modelcontextprotocol/python-sdk#934.
 #[tokio::test]
 async fn refused_at_newer_versions() {
     let (server, gateway) = pair().await;

@@ -10,6 +10,7 @@ use crate::support::{
 };
 
 /// F13: up to the cap a body passes intact, beyond it nothing of it reaches the server.
+/// Reported in agentrust-io/cmcp#177, forecast-bio/crosslink#319, thunderbird/thunderbolt#524.
 #[tokio::test]
 async fn the_cap_counts_bytes() {
     let server = Server::start().await;

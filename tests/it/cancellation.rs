@@ -1,9 +1,11 @@
 //! Cancellation is a message: it goes to the one it is about, at once, with the id they know it by.
 //! A connection that breaks is none.
 
-use crate::support::{Client, EVERYTHING, NOTHING, Server, Setup, json, triple};
+use crate::support::{Client, EVERYTHING, NOTHING, Server, Setup, json, triple, within};
 
 /// F4, F5: the client cancels its call; the server hears its own id, and the reason.
+/// Reported in lynnswap/XcodeMCPKit#210, PrefectHQ/fastmcp#4124, IBM/mcp-context-forge#1983,
+/// Kuadrant/mcp-gateway#422.
 #[tokio::test]
 async fn the_client_cancels_a_call() {
     let (server, _gateway, session) = triple().await;
@@ -33,6 +35,7 @@ async fn the_client_cancels_a_call() {
 }
 
 /// F4: ids that nobody uses, or that have another type, are ignored.
+/// Reported in lynnswap/XcodeMCPKit#210.
 #[tokio::test]
 async fn the_client_cancels_what_does_not_run() {
     let (server, gateway, session) = triple().await;
@@ -65,6 +68,7 @@ async fn the_client_cancels_what_does_not_run() {
 }
 
 /// F4: a call at one server is not cancelled at another.
+/// Reported in lynnswap/XcodeMCPKit#210.
 #[tokio::test]
 async fn only_the_server_that_runs_it_hears() {
     let (alpha, beta) = (Server::start().await, Server::start().await);
@@ -92,6 +96,7 @@ async fn only_the_server_that_runs_it_hears() {
 }
 
 /// F5: the server withdraws its own question; the client sees the id that it knows.
+/// Reported in PrefectHQ/fastmcp#4124, IBM/mcp-context-forge#1983, Kuadrant/mcp-gateway#422.
 #[tokio::test]
 async fn the_server_withdraws_a_question() {
     let (server, gateway, session) = triple().await;
@@ -167,6 +172,7 @@ async fn the_server_withdraws_what_it_never_asked() {
 }
 
 /// F5: the client drops its connection. The server works on, undisturbed.
+/// Reported in PrefectHQ/fastmcp#4124, IBM/mcp-context-forge#1983, Kuadrant/mcp-gateway#422.
 #[tokio::test]
 async fn a_dropped_connection_is_no_cancellation() {
     let (server, _gateway, session) = triple().await;
@@ -185,6 +191,50 @@ async fn a_dropped_connection_is_no_cancellation() {
     assert_eq!(server.seen_method("notifications/cancelled").len(), 0);
     stream.result("{}").await;
     held.result("{}");
+    session.works().await;
+}
+
+/// Each message has a connection of its own, and the cancel may come first. The call is not made then; who uses
+/// the id once more means another call.
+#[tokio::test]
+async fn a_cancel_that_overtakes_its_call_on_the_way_to_the_gateway() {
+    let (server, _gateway, session) = triple().await;
+    let cancel = r#"{"requestId":9}"#;
+    assert_eq!(session.notify("notifications/cancelled", cancel).await, 202);
+    let mut reply = session.call("9", "echo", r#"{"x":1}"#).await;
+    assert_eq!(reply.error().await, -32800);
+    let mut reply = session.call("9", "echo", r#"{"x":2}"#).await;
+    assert_eq!(json::text_of(&reply.next().await), "2");
+    // Late, and no matter of the next one.
+    assert_eq!(session.notify("notifications/cancelled", cancel).await, 202);
+    let mut reply = session.call("9", "echo", r#"{"x":3}"#).await;
+    assert_eq!(json::text_of(&reply.next().await), "3");
+    assert_eq!(server.seen_method("tools/call").len(), 2);
+    assert!(server.seen_method("notifications/cancelled").is_empty());
+}
+
+/// The same between gateway and server: once the server surely has the call, it hears of the cancel again.
+#[tokio::test]
+async fn a_cancel_that_may_overtake_its_call_on_the_way_to_the_server() {
+    let (server, _gateway, session) = triple().await;
+    let call = session.start(json::call("1", "slow", "{}"));
+    let held = server.called("slow").await;
+    let cancel = r#"{"requestId":1}"#;
+    assert_eq!(session.notify("notifications/cancelled", cancel).await, 202);
+    server.notice("notifications/cancelled").await;
+    let stream = held.stream();
+    let about = stream.id.clone();
+    within("the second cancel", async {
+        while server.seen_method("notifications/cancelled").len() < 2 {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    for seen in server.seen_method("notifications/cancelled") {
+        assert_eq!(seen.raw(&["params", "requestId"]), Some(about.clone()));
+    }
+    drop(stream);
+    drop(call);
     session.works().await;
 }
 

@@ -16,6 +16,7 @@ use crate::support::{Client, Gateway, NOTHING, Server, Setup};
 
 /// D1, D2, C23: the 401 names a document, the document names the resource and the issuer, and all of
 /// it is built on the public URL, whatever the client calls us.
+/// Reported in BerriAI/litellm#34845, sigbit/mcp-auth-proxy#115.
 #[tokio::test]
 async fn the_challenge_leads_to_the_document() {
     let server = Server::start().await;

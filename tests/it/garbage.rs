@@ -43,6 +43,7 @@ fn broken() -> Vec<(&'static str, Vec<u8>, i64)> {
 }
 
 /// C16: all of it on a live session with an open stream and a call in flight.
+/// Reported in supercorp-ai/supergateway#190 and #112.
 #[tokio::test]
 async fn broken_messages_change_nothing_else() {
     let (server, _gateway, session) = triple().await;
@@ -71,6 +72,8 @@ async fn broken_messages_change_nothing_else() {
 }
 
 /// C16, C7: bodies that are not said to be JSON.
+/// Reported in supercorp-ai/supergateway#190 and #112, mark3labs/mcp-go#501,
+/// modelcontextprotocol/csharp-sdk#1527, modelcontextprotocol/python-sdk#1382.
 #[tokio::test]
 async fn other_content_types() {
     let (server, _gateway, session) = triple().await;

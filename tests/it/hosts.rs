@@ -36,6 +36,7 @@ async fn loopback_names_only() {
 }
 
 /// C14: an Origin that is not allowed is 403, on every method and route; none is fine.
+/// Reported in PrefectHQ/fastmcp#4468, smart-mcp-proxy/mcpproxy-go#898, modelcontextprotocol/python-sdk#1798.
 #[tokio::test]
 async fn origins() {
     let (server, gateway) = pair().await;
@@ -60,6 +61,7 @@ async fn origins() {
 }
 
 /// C14: the names that are configured, with and without a port, and the public URL's own.
+/// Reported in PrefectHQ/fastmcp#4468, smart-mcp-proxy/mcpproxy-go#898, modelcontextprotocol/python-sdk#1798.
 #[tokio::test]
 async fn configured_names() {
     let server = Server::start().await;
@@ -106,6 +108,7 @@ async fn configured_names() {
 }
 
 /// C13: a page of an allowed origin can ask beforehand, read its session id, and find its login.
+/// Reported in netdata/netdata#22258, modelcontextprotocol/typescript-sdk#764.
 #[tokio::test]
 async fn web_pages_of_allowed_origins() {
     let server = Server::start().await;

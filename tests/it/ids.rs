@@ -3,6 +3,8 @@
 use crate::support::{Client, EVERYTHING, json, pair, triple};
 
 /// C27: every spelling that was ever turned into something else.
+/// Reported in modelcontextprotocol/python-sdk#961, WordPress/mcp-adapter#143,
+/// DeusData/codebase-memory-mcp#253.
 const IDS: [&str; 12] = [
     "\"x\"",
     "\"\"",
@@ -76,6 +78,8 @@ async fn ids_of_calls() {
 }
 
 /// C27: `1` and `"1"` are two calls. Answered in the other order, each gets its own.
+/// Reported in modelcontextprotocol/python-sdk#961, WordPress/mcp-adapter#143,
+/// DeusData/codebase-memory-mcp#253.
 #[tokio::test]
 async fn a_number_and_a_string_in_flight_at_once() {
     let (server, _gateway, session) = triple().await;

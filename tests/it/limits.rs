@@ -6,6 +6,7 @@ use crate::support::{Client, EVERYTHING, Gateway, NOTHING, Server, Session, Setu
 
 /// F11: the burst is used up, the next call is refused without reaching the server, and the session
 /// lives. The answer to a question is never refused: somebody waits for it.
+/// Reported in stacklok/toolhive#4550 and #4551, openstatusHQ/openstatus#2689.
 #[tokio::test]
 async fn the_rate_of_a_server() {
     let (server, gateway) = limited("{ limits: { requests: 5/h } }", "").await;
@@ -55,6 +56,7 @@ async fn the_burst_of_a_server() {
 }
 
 /// F11: a limit of one person is no limit of another, and the rate holds over all their sessions.
+/// Reported in stacklok/toolhive#4550 and #4551, openstatusHQ/openstatus#2689.
 #[tokio::test]
 async fn the_rate_of_a_principal() {
     let keys = format!(

@@ -9,12 +9,17 @@ const RELATED: &str = "io.modelcontextprotocol/related-task";
 
 /// A gateway with these settings, and a server that runs `long` as a task only.
 async fn tasked(yaml: &str) -> (Server, Gateway, Modern) {
+    tasked_with(yaml, "{}").await
+}
+
+/// The same, with these settings of the server.
+async fn tasked_with(yaml: &str, more: &str) -> (Server, Gateway, Modern) {
     let server = Server::with(|habits| {
         habits.capabilities =
             r#"{"tools":{"listChanged":true},"tasks":{"cancel":{},"requests":{"tools":{"call":{}}}}}"#;
     })
     .await;
-    let setup = Setup::new().server("alpha", &server);
+    let setup = Setup::new().server_with("alpha", &server, more);
     let gateway = setup.yaml(yaml).start().await;
     let client = Modern::new(&gateway, "alpha");
     (server, gateway, client)
@@ -76,6 +81,85 @@ async fn elicit(stream: &Stream, question: &str, id: &str) {
     stream
         .send(&json::request(question, "elicitation/create", &params))
         .await;
+}
+
+/// A task may ask as soon as it exists, which the gateway hears on another connection: before the question, after
+/// it, or between the two requests that the call is made of. It is asked of the call that became the task,
+/// never of another one, and is not refused.
+#[tokio::test]
+async fn a_task_that_asks_before_its_outcome_is_asked_for() {
+    let (server, _gateway, client) = tasked("").await;
+    let first = client.call("1", "long", "{}").start();
+    lists(&server, "long").await;
+    let (_, waiting) = creates(&server, "t-0").await;
+    waiting.result(&json::text_result("done"));
+    first.await.unwrap().next().await;
+    let standalone = server.last_get_stream().await;
+    for number in 1..20 {
+        let (id, task_id) = (number.to_string(), format!("t-{number}"));
+        let ask = client.call("1", "long", "{}");
+        let going = ask.start();
+        let held = server.called("long").await;
+        // Younger, and what has no known cause would go to it.
+        let other = client.call("2", "short", "{}").start();
+        let elsewhere = server.called("short").await;
+        if number % 2 == 0 {
+            elicit(&standalone, &id, &task_id).await;
+            // So long that the gateway has read it.
+            client.works().await;
+            held.result(&task(&task_id));
+        } else {
+            held.result(&task(&task_id));
+            elicit(&standalone, &id, &task_id).await;
+        }
+        let waiting = server.asked("tasks/result").await;
+        let round = going.await.unwrap().round().await;
+        let going = ask
+            .retry(&id, &round, &round.all(&accepted("Mira")))
+            .start();
+        let answer = json::parse(&server.answer_to(&id).await);
+        assert_eq!(answer["result"]["content"]["nick"], "Mira", "{answer}");
+        waiting.result(&json::text_result("done"));
+        assert_eq!(json::text_of(&going.await.unwrap().next().await), "done");
+        elsewhere.result(&json::text_result("other"));
+        assert_eq!(json::text_of(&other.await.unwrap().next().await), "other");
+    }
+}
+
+/// A question that names a task of which nobody knows is no reason to hold up what comes after it.
+#[tokio::test]
+async fn a_question_of_an_unknown_task() {
+    let (server, _gateway, client) = tasked("").await;
+    let going = client.call("1", "long", "{}").start();
+    lists(&server, "long").await;
+    let (_, _waiting) = creates(&server, "t-1").await;
+    let standalone = server.last_get_stream().await;
+    elicit(&standalone, "7", "t-other").await;
+    elicit(&standalone, "8", "t-1").await;
+    let round = going.await.unwrap().round().await;
+    assert!(!round.state.is_empty());
+}
+
+/// Policy knows the tool and its arguments, though the question comes in the request for the outcome.
+#[tokio::test]
+async fn policy_knows_which_tool_a_task_is_of() {
+    let rules = r#"{ questions: { limits: { per_call: 1 }, rules: [ { when: 'tool == "long" && arguments.n == 1', decline: true } ] } }"#;
+    let (server, gateway, client) = tasked_with("", rules).await;
+    let going = client.call("1", "long", r#"{"n":1}"#).start();
+    lists(&server, "long").await;
+    let (_, waiting) = creates(&server, "t-1").await;
+    let stream = waiting.stream();
+    elicit(&stream, "7", "t-1").await;
+    let answer = json::parse(&server.answer_to("7").await);
+    assert_eq!(answer["result"]["action"], "decline", "{answer}");
+    elicit(&stream, "8", "t-1").await;
+    assert_eq!(server.error_to("8").await, -31006, "the second of one call");
+    let ended = gateway
+        .audited("the rule", |line| line["decided_by"] == "rule")
+        .await;
+    assert_eq!(ended["action"], "decline");
+    stream.result(&json::text_result("done")).await;
+    assert_eq!(json::text_of(&going.await.unwrap().next().await), "done");
 }
 
 /// The whole way without a question: an ordinary call with an ordinary result.

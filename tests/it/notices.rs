@@ -103,6 +103,8 @@ async fn two_calls_with_notices_of_their_own() {
 }
 
 /// F7, F9: tokens of every type come back as they were; progress comes in order, then the result.
+/// Reported in twentyhq/twenty#24559, kaeawc/auto-mobile#6118, metatool-ai/metamcp#129, BerriAI/litellm#19809,
+/// sparfenyuk/mcp-proxy#189.
 #[tokio::test]
 async fn progress_with_the_token_of_the_client() {
     let (server, _gateway, session) = triple().await;
@@ -136,6 +138,7 @@ async fn progress_with_the_token_of_the_client() {
 }
 
 /// F7: the server spells the token in its own way, as a serializer does: it is still that token.
+/// Reported in twentyhq/twenty#24559, kaeawc/auto-mobile#6118.
 #[tokio::test]
 async fn progress_with_the_token_in_another_spelling() {
     let (server, _gateway, session) = triple().await;
@@ -161,6 +164,7 @@ async fn progress_with_the_token_in_another_spelling() {
 }
 
 /// F7: nobody asked for progress, so none comes, and the same for a token that is somebody else's.
+/// Reported in twentyhq/twenty#24559, kaeawc/auto-mobile#6118.
 #[tokio::test]
 async fn progress_that_nobody_asked_for() {
     let (server, gateway, session) = triple().await;

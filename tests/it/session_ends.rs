@@ -3,8 +3,9 @@
 
 use hyper::Method;
 
+use crate::support::client::Session;
 use crate::support::client::initialize;
-use crate::support::{Client, EVERYTHING, NOTHING, Server, Setup, json, triple};
+use crate::support::{Client, EVERYTHING, Gateway, NOTHING, Server, Setup, json, triple};
 
 /// B14: DELETE ends it everywhere: streams close, the server is told, the id is gone.
 #[tokio::test]
@@ -53,10 +54,11 @@ async fn delete_at_a_server_that_does_not_offer_it() {
     }
 }
 
-/// Upstream forgets: the client gets the 404 that makes it start anew, on every later request.
+/// Where the operator wants that: upstream forgets, and the client gets the 404 that makes it start anew, on
+/// every later request.
 #[tokio::test]
 async fn the_server_forgets() {
-    let (server, gateway, session) = triple().await;
+    let (server, gateway, session) = telling().await;
     session.works().await;
     server.forget();
     let mut reply = session.call("1", "echo", "{}").await;
@@ -82,12 +84,25 @@ async fn the_server_forgets() {
 /// The same when the gateway learns it from its own stream: no call of the client was lost to it.
 #[tokio::test]
 async fn the_server_restarts_between_two_calls() {
-    let (server, _gateway, session) = triple().await;
+    let (server, gateway, session) = telling().await;
     let stream = server.last_get_stream().await;
     session.works().await;
     server.forget();
     stream.abort().await;
+    gateway
+        .audited("the end", |line| line["type"] == "session.closed")
+        .await;
     assert_eq!(session.call("1", "echo", "{}").await.status, 404);
+    assert_eq!(server.seen_method("initialize").len(), 1);
+}
+
+/// A session at a server whose sessions are not renewed.
+async fn telling() -> (Server, Gateway, Session) {
+    let server = Server::start().await;
+    let setup = Setup::new().server_with("alpha", &server, "{ on_session_lost: tell }");
+    let gateway = setup.start().await;
+    let session = Client::new(&gateway, "alpha").open(EVERYTHING).await;
+    (server, gateway, session)
 }
 
 /// B15: almost no client sends DELETE. Idle sessions end, here and at the server.

@@ -7,6 +7,7 @@ use crate::support::client::initialize;
 use crate::support::{Client, EVERYTHING, NOTHING, Server, Setup, json, pair, triple};
 
 /// C1, C3: the head of the answer is there before the first event, with all hints for proxies.
+/// Reported in wso2/api-platform#2968, modelcontextprotocol/java-sdk#848, tachyonmcp/tachyon#52.
 #[tokio::test]
 async fn headers_come_at_once() {
     let (server, _gateway, session) = triple().await;
@@ -30,6 +31,7 @@ async fn headers_come_at_once() {
 }
 
 /// C1: the server sends the next event only after the client has got the one before.
+/// Reported in wso2/api-platform#2968.
 #[tokio::test]
 async fn every_event_is_forwarded_as_it_arrives() {
     let (server, _gateway, session) = triple().await;
@@ -47,6 +49,7 @@ async fn every_event_is_forwarded_as_it_arrives() {
 }
 
 /// C8, C10: one message, in every way that the grammar of event streams allows.
+/// Reported in envoyproxy/ai-gateway#1398, zhu1090093659/deepseek-pp#471, microsoft/vscode#309104.
 #[tokio::test]
 async fn every_spelling_of_an_event() {
     let (server, _gateway, session) = triple().await;
@@ -119,6 +122,7 @@ async fn a_stream_that_starts_with_a_byte_order_mark() {
 }
 
 /// C4: comments keep every open stream alive, also while a person thinks; they are no messages.
+/// Reported in punkpeye/fastmcp#120, scrypster/muninndb#332, langfuse/langfuse#15100.
 #[tokio::test]
 async fn comments_keep_streams_alive() {
     let server = Server::start().await;
@@ -149,6 +153,7 @@ async fn comments_keep_streams_alive() {
 }
 
 /// C6: every `Accept` that clients were seen to send.
+/// Reported in modelcontextprotocol/python-sdk#1641 and #2349, honojs/middleware#1799.
 #[tokio::test]
 async fn accept_is_read_liberally() {
     let (server, gateway) = pair().await;
@@ -179,6 +184,7 @@ async fn accept_is_read_liberally() {
 }
 
 /// C6: a client that takes only one type gets it, whichever the server chose.
+/// Reported in modelcontextprotocol/python-sdk#1641 and #2349, honojs/middleware#1799.
 #[tokio::test]
 async fn one_accepted_type_is_the_one_that_comes() {
     let (server, _gateway, session) = triple().await;
@@ -204,6 +210,7 @@ async fn one_accepted_type_is_the_one_that_comes() {
 }
 
 /// C6: a tool asks, but this client can't read a stream: the server is told, and the call ends well.
+/// Reported in modelcontextprotocol/python-sdk#1641 and #2349, honojs/middleware#1799.
 #[tokio::test]
 async fn a_question_for_a_client_that_takes_no_streams() {
     let server = Server::start().await;
@@ -227,6 +234,8 @@ async fn a_question_for_a_client_that_takes_no_streams() {
 }
 
 /// C7: parameters and case of the content type, both ways.
+/// Reported in mark3labs/mcp-go#501, modelcontextprotocol/csharp-sdk#1527,
+/// modelcontextprotocol/python-sdk#1382.
 #[tokio::test]
 async fn content_types_are_read_liberally() {
     let (server, gateway, session) = triple().await;
@@ -256,6 +265,7 @@ async fn content_types_are_read_liberally() {
 }
 
 /// C23: with and without the slash, never a redirect, also for what comes without a session.
+/// Reported in BerriAI/litellm#34845, sigbit/mcp-auth-proxy#115.
 #[tokio::test]
 async fn a_trailing_slash_changes_nothing() {
     let (server, gateway) = pair().await;
@@ -304,6 +314,7 @@ async fn unknown_paths_and_methods() {
 }
 
 /// C21: a server without a GET stream is its own affair; the client's stream opens all the same.
+/// Reported in agentgateway/agentgateway#1582, punkpeye/mcp-proxy#62, stacklok/toolhive#4514.
 #[tokio::test]
 async fn a_server_without_a_get_stream() {
     let server = Server::with(|habits| habits.get = false).await;
@@ -398,6 +409,7 @@ async fn two_get_streams_get_each_message_once() {
 }
 
 /// C20: whatever a server answers to `notifications/initialized`, clients see 202 and nothing else.
+/// Reported in helidon-io/helidon-mcp#175, modelcontextprotocol/rust-sdk#497, oramasearch/oramacore#335.
 #[tokio::test]
 async fn the_status_of_notifications() {
     for (status, body) in [
@@ -418,6 +430,7 @@ async fn the_status_of_notifications() {
 }
 
 /// C17: nobody asks the server for an encoding that the gateway would have to undo.
+/// Reported in envoyproxy/ai-gateway#1938, speakeasy-api/gram#3729.
 #[tokio::test]
 async fn no_compression_is_asked_for() {
     let (server, gateway) = pair().await;

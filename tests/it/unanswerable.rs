@@ -226,6 +226,8 @@ async fn the_person_does_not_answer() {
 }
 
 /// F1, F2: the person's time is not the call's time.
+/// Reported in modelcontextprotocol/python-sdk#1428, modelcontextprotocol/typescript-sdk#903,
+/// UsefulSoftwareCo/executor#1953, anomalyco/opencode#35275.
 #[tokio::test]
 async fn thinking_does_not_use_up_the_call() {
     let server = Server::start().await;

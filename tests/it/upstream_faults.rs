@@ -9,6 +9,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use crate::support::{Client, EVERYTHING, NOTHING, Reply, Server, Setup, json, triple};
 
 /// C7, D13, F14: whatever comes instead of an answer.
+/// Reported in mark3labs/mcp-go#501, modelcontextprotocol/csharp-sdk#1527,
+/// modelcontextprotocol/python-sdk#1382, first-tree-ai/opentag#652, NousResearch/hermes-agent#88821,
+/// hostinger/api-mcp-server#68.
 #[tokio::test]
 async fn anything_but_an_answer() {
     let (server, _gateway, session) = triple().await;
@@ -65,6 +68,7 @@ async fn the_servers_challenge_stays_inside() {
 }
 
 /// C23: redirects are not followed: neither the call nor the credentials go elsewhere.
+/// Reported in BerriAI/litellm#34845, sigbit/mcp-auth-proxy#115.
 #[tokio::test]
 async fn redirects_are_not_followed_elsewhere() {
     let elsewhere = Server::start().await;
@@ -94,6 +98,7 @@ async fn redirects_are_not_followed_elsewhere() {
 }
 
 /// F14: the stream breaks in the middle of a call. The call is lost, not repeated.
+/// Reported in first-tree-ai/opentag#652, NousResearch/hermes-agent#88821, hostinger/api-mcp-server#68.
 #[tokio::test]
 async fn a_stream_that_breaks() {
     let (server, _gateway, session) = triple().await;
@@ -151,6 +156,7 @@ async fn a_stream_that_breaks_with_a_question_open() {
 }
 
 /// F14: the connection is gone before an answer: one execution, and an error.
+/// Reported in first-tree-ai/opentag#652, NousResearch/hermes-agent#88821, hostinger/api-mcp-server#68.
 #[tokio::test]
 async fn a_connection_that_is_reset_after_the_request() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -254,6 +260,7 @@ async fn a_call_that_takes_too_long() {
 }
 
 /// F9: progress does not make a call immortal.
+/// Reported in metatool-ai/metamcp#129, BerriAI/litellm#19809, sparfenyuk/mcp-proxy#189.
 #[tokio::test]
 async fn a_stream_that_takes_too_long() {
     let server = Server::start().await;
@@ -288,6 +295,7 @@ async fn a_stream_that_takes_too_long() {
 }
 
 /// F13: answers without an end, as JSON and as one event: an error, and the connection is left.
+/// Reported in agentrust-io/cmcp#177, forecast-bio/crosslink#319, thunderbird/thunderbolt#524.
 #[tokio::test]
 async fn answers_that_are_too_large() {
     let server = Server::start().await;

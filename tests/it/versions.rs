@@ -69,6 +69,7 @@ async fn what_a_model_said_to_an_older_server() {
 
 /// C24: the header names the version of that hop, to servers that check it; before 2025-06-18 there
 /// was none.
+/// Reported in agentgateway/agentgateway#2980, modelcontextprotocol/python-sdk#1746.
 #[tokio::test]
 async fn the_header_is_per_hop() {
     for version in ["2025-03-26", "2025-06-18", "2025-11-25"] {

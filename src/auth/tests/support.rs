@@ -311,6 +311,8 @@ pub(super) fn config(access: Access) -> Config {
         timeouts: Timeouts {
             connect: some_time,
             call: some_time,
+            headers: None,
+            idle: None,
             question: some_time,
             stream: some_time,
             resume: some_time,
@@ -323,6 +325,7 @@ pub(super) fn config(access: Access) -> Config {
         },
         allowed_hosts: Vec::new(),
         allowed_origins: Vec::new(),
+        legacy_sse: false,
         audit: None,
     }
 }

@@ -61,6 +61,8 @@ fn config(port: u16, url: Url, audit: &Path) -> Config {
         timeouts: Timeouts {
             connect: Duration::from_secs(5),
             call: Duration::from_mins(15),
+            headers: None,
+            idle: None,
             question: Duration::from_mins(10),
             stream: Duration::from_secs(10),
             // Nobody waits long for Ctrl-C to be obeyed.
@@ -74,6 +76,7 @@ fn config(port: u16, url: Url, audit: &Path) -> Config {
         },
         allowed_hosts: Vec::new(),
         allowed_origins: Vec::new(),
+        legacy_sse: false,
         audit: Some(AuditLog {
             file: audit.to_owned(),
             when_full: WhenFull::Block,

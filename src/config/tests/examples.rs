@@ -92,7 +92,7 @@ fn the_complete_file_means_what_it_shows() {
 #[test]
 fn the_documents_and_the_containers_have_files_that_load() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for name in ["README.md", "docs/questions.md"] {
+    for name in ["README.md", "docs/questions.md", "docs/http-sse.md"] {
         let text = std::fs::read_to_string(root.join(name)).unwrap();
         let blocks: Vec<&str> = text.split("```yaml\n").skip(1).collect();
         assert!(!blocks.is_empty(), "{name}");
@@ -193,11 +193,11 @@ fn the_complete_file_shows_the_true_defaults() {
         let without = parse_full(&without.join("\n"));
         assert_eq!(format!("{without:?}"), whole, "{line}");
     }
-    // listen, transport, era and profile, what is said of questions, of processes, the caps, answer, the timeouts, the sessions,
-    // allowed_origins and when_full.
+    // listen, transport, era, profile and on_session_lost, what is said of questions, of processes, the caps,
+    // answer, the timeouts, the sessions, allowed_origins and when_full.
     assert_eq!(
         shown,
-        1 + 3 + 9 + 2 + 7 + 1 + 7 + 2 + 1 + 1,
+        1 + 4 + 9 + 2 + 7 + 1 + 7 + 2 + 1 + 1,
         "lines that show a default"
     );
 }

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use super::{config, parse};
-use crate::config::{Config, LimitAnswer, Profile, Rate, ServerEra, SessionScope, WhenFull};
+use crate::config::{
+    Config, LimitAnswer, OnSessionLost, Profile, Rate, ServerEra, ServerTimeouts, SessionScope,
+    WhenFull,
+};
 
 #[test]
 fn what_is_left_out_has_its_default() {
@@ -22,6 +25,8 @@ fn what_is_left_out_has_its_default() {
     assert_eq!(config.limits.answer, LimitAnswer::JsonRpc);
     assert_eq!(config.timeouts.connect, Duration::from_secs(5));
     assert_eq!(config.timeouts.call, Duration::from_mins(15));
+    assert_eq!(config.timeouts.headers, None);
+    assert_eq!(config.timeouts.idle, None);
     assert_eq!(config.timeouts.question, Duration::from_mins(5));
     assert_eq!(config.timeouts.stream, Duration::from_secs(10));
     assert_eq!(config.timeouts.resume, Duration::from_mins(5));
@@ -31,18 +36,34 @@ fn what_is_left_out_has_its_default() {
     assert_eq!(config.sessions.max, Some(10_000));
     assert!(config.allowed_hosts.is_empty());
     assert!(config.allowed_origins.is_empty());
+    assert!(!config.legacy_sse);
     assert!(config.audit.is_none());
 }
 
 #[test]
+fn the_oldest_transport_is_there_for_who_wants_it() {
+    assert!(config("legacy_sse: true").legacy_sse);
+    assert!(!config("legacy_sse: false").legacy_sse);
+}
+
+#[test]
 fn a_server_says_how_it_is_spoken_with() {
-    let text = "servers:\n  a: { url: http://a/mcp }\n  b: { url: http://b/mcp, era: legacy, session_scope: lane, profile: pinned }\n";
+    let text = "servers:\n  a: { url: http://a/mcp }\n  b: { url: http://b/mcp, era: legacy, session_scope: lane, profile: pinned, on_session_lost: tell, timeouts: { idle: 30s, call: 1h } }\n";
     let local = parse(text).unwrap();
     let (a, b) = (&local.servers["a"], &local.servers["b"]);
     assert_eq!((a.era, a.profile), (ServerEra::Auto, Profile::Exact));
     assert_eq!(local.session_scope(a), SessionScope::Principal);
     assert_eq!((b.era, b.profile), (ServerEra::Legacy, Profile::Pinned));
     assert_eq!(local.session_scope(b), SessionScope::Lane);
+    assert_eq!(a.timeouts, ServerTimeouts::default());
+    let expected = ServerTimeouts {
+        headers: None,
+        idle: Some(Duration::from_secs(30)),
+        call: Some(Duration::from_hours(1)),
+    };
+    assert_eq!(b.timeouts, expected);
+    let lost = [a, b].map(|server| server.on_session_lost);
+    assert_eq!(lost, [OnSessionLost::Renew, OnSessionLost::Tell]);
     let open = parse(&format!("{text}auth: open\n")).unwrap();
     assert_eq!(open.session_scope(&open.servers["a"]), SessionScope::Call);
     assert_eq!(open.session_scope(&open.servers["b"]), SessionScope::Lane);
@@ -84,7 +105,7 @@ limits:
   buffer: 3
   connections: 4
   answer: http
-timeouts: { connect: 500ms, call: 1h, question: 5m, stream: 1s, resume: 90s, shutdown: 2s, keep_alive: 3s }
+timeouts: { connect: 500ms, call: 1h, headers: 7s, idle: 8s, question: 5m, stream: 1s, resume: 90s, shutdown: 2s, keep_alive: 3s }
 sessions: { idle: 7m, max: 8 }
 audit: { file: logs/audit.jsonl, when_full: refuse }",
     );
@@ -108,6 +129,8 @@ audit: { file: logs/audit.jsonl, when_full: refuse }",
     assert_eq!(config.limits.answer, LimitAnswer::Http);
     assert_eq!(config.timeouts.connect, Duration::from_millis(500));
     assert_eq!(config.timeouts.call, Duration::from_hours(1));
+    assert_eq!(config.timeouts.headers, Some(Duration::from_secs(7)));
+    assert_eq!(config.timeouts.idle, Some(Duration::from_secs(8)));
     assert_eq!(config.timeouts.question, Duration::from_mins(5));
     assert_eq!(config.timeouts.stream, Duration::from_secs(1));
     assert_eq!(config.timeouts.resume, Duration::from_secs(90));

@@ -136,6 +136,21 @@ fn a_key_without_a_value_is_not_the_same_as_no_key() {
 }
 
 #[test]
+fn the_oldest_transport_is_switched_on_for_all_servers_or_none() {
+    check_with_server(
+        "legacy_sse: on",
+        &["1:13: legacy_sse: `on` is neither yes nor no; write `true` or `false`"],
+    );
+    check(
+        "servers: { a: { url: http://a/mcp, legacy_sse: true } }",
+        &[
+            "1:36: servers.a has no key `legacy_sse`; it is about clients, and belongs to the top of the \
+             file; a server that speaks the old HTTP+SSE has `transport: sse`",
+        ],
+    );
+}
+
+#[test]
 fn a_server_is_needed() {
     let example = "{ booking: { url: http://127.0.0.1:3001/mcp } }";
     check(

@@ -59,6 +59,8 @@ fn config() -> Config {
         timeouts: Timeouts {
             connect: Duration::MAX,
             call: Duration::MAX,
+            headers: None,
+            idle: None,
             question: Duration::MAX,
             stream: Duration::MAX,
             resume: Duration::MAX,
@@ -71,6 +73,7 @@ fn config() -> Config {
         },
         allowed_hosts: vec![],
         allowed_origins: vec![],
+        legacy_sse: false,
         audit: None,
     }
 }

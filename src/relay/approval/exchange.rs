@@ -34,7 +34,6 @@ impl Exchange {
             Err(error) => return Some(End::Failed(error)),
         };
         self.consent.set(Stage::Awaited);
-        session.hold(self.leg);
         self.sink.open(&session, self.leg);
         let stop = self.stop(Duration::ZERO);
         let said = tokio::select! {
@@ -50,7 +49,7 @@ impl Exchange {
             said = session.ask_for_approval(self.leg, &approval) => said,
         };
         match said {
-            Ok(Ok(())) if session.release(self.leg) => {
+            Ok(Ok(())) if !session.state().talk.is_cancelled(self.leg) => {
                 self.consent.set(Stage::Given);
                 None
             }
@@ -74,26 +73,6 @@ impl Exchange {
 }
 
 impl LiveSession {
-    /// A call waits for its approval: whoever ends it has nothing to tell the server.
-    fn hold(&self, call: LegId) {
-        if let Some(call) = self.state().calls.get_mut(&call) {
-            call.unsent = true;
-        }
-    }
-
-    /// A call goes on to the server, unless its client has cancelled it.
-    fn release(&self, call: LegId) -> bool {
-        let state = &mut *self.state();
-        let cancelled = state.talk.is_cancelled(call);
-        match state.calls.get_mut(&call) {
-            Some(call) if !cancelled => {
-                call.unsent = false;
-                true
-            }
-            _ => false,
-        }
-    }
-
     /// Asks the person of a call whether it may run, and waits for what they say: why not, if it may not.
     ///
     /// # Errors

@@ -7,8 +7,8 @@
 //! - Of a tool that needs an approval no request goes on with a state that the gateway did not give: what its
 //!   server wants to have back rides on a state of ours, which says that the call was approved.
 
+use super::super::account::of_response;
 use super::super::caller::Caller;
-use super::super::exchange::of_response;
 use super::super::modern::seal::{CallId, State, bound_as, exactly};
 use super::super::pending::{action_of, record_of, said_of, with_case};
 use super::super::{Shared, now, today};
@@ -28,6 +28,9 @@ use crate::telemetry::audit::{Outcome, Record};
 
 /// The key of the question.
 const KEY: &str = "approve";
+
+/// The word for a question that another one took the place of.
+const PUSHED_OUT: &str = "pushed_out";
 
 /// What stands between the gateway's state and the server's. It is no letter of the first.
 const BETWEEN: char = '~';
@@ -127,6 +130,14 @@ impl Shared {
         }
     }
 
+    /// Forgets all questions, since nobody can come back with them any more, and puts that on record.
+    pub(in crate::relay) async fn end_approvals(&self, reason: &'static str) {
+        for (principal, ticket) in self.ledger.clear() {
+            self.write_lost(&principal, ticket, Outcome::Lost, reason)
+                .await;
+        }
+    }
+
     async fn write_lost(
         &self,
         principal: &Principal,
@@ -135,9 +146,11 @@ impl Shared {
         reason: &'static str,
     ) {
         let Some(asked) = ticket.question else { return };
-        let by = match outcome {
-            Outcome::Timeout => By::Timeout,
-            _ => By::Limits,
+        let case = match outcome {
+            Outcome::Timeout => Case::decided_by(By::Timeout, Said::Cancel),
+            // The one thing that has to be decided is which question makes room.
+            _ if reason == PUSHED_OUT => Case::decided_by(By::Limits, Said::Cancel),
+            _ => Case::default(),
         };
         let record = Record::question_answered(today())
             .principal(principal)
@@ -146,7 +159,7 @@ impl Shared {
             .outcome(outcome)
             .reason(reason)
             .waited(now().saturating_duration_since(ticket.since));
-        let record = with_case(record, &Case::decided_by(by, Said::Cancel));
+        let record = with_case(record, &case);
         self.audit.write(record).await;
     }
 }
@@ -197,7 +210,7 @@ impl Visit<'_> {
 
     async fn lose(&self, ticket: Ticket) {
         self.shared
-            .write_lost(self.principal, ticket, Outcome::Lost, "pushed_out")
+            .write_lost(self.principal, ticket, Outcome::Lost, PUSHED_OUT)
             .await;
     }
 

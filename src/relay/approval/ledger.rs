@@ -102,6 +102,15 @@ impl Ledger {
         given.all -= over.len();
         over
     }
+
+    /// Forgets all states.
+    pub(super) fn clear(&self) -> Vec<(Principal, Ticket)> {
+        let Given { of, .. } = std::mem::take(&mut *self.0.lock());
+        let each = |(who, own): (Principal, VecDeque<Ticket>)| {
+            own.into_iter().map(move |ticket| (who.clone(), ticket))
+        };
+        of.into_iter().flat_map(each).collect()
+    }
 }
 
 impl Given {

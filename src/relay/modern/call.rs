@@ -283,7 +283,12 @@ impl Driver {
     }
 
     async fn settle(&self, id: QuestionId, settlement: Settlement) {
-        self.attempt.pooled.session.settle(id, settlement).await;
+        let session = &self.attempt.pooled.session;
+        let over = !self.call.is_in_flight() && self.call.state() != State::Aborted;
+        if over && session.adopt(id).await {
+            return;
+        }
+        session.settle(id, settlement).await;
     }
 
     /// The server did not process the call, and is asked again.

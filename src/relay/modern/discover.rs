@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::pool::{Key, Pooled, Welcome};
+use super::pool::{Key, Pooled};
 use super::{NOTHING, Visit};
 use crate::error::Error;
 use crate::protocol::message;
@@ -12,6 +12,7 @@ use crate::protocol::object::{edit, members};
 use crate::protocol::version::V2026_07_28;
 
 use super::super::Answer;
+use super::super::welcome::Welcome;
 
 /// How long a client may keep it, in milliseconds.
 const TTL_MS: u32 = 60_000;
@@ -37,7 +38,7 @@ impl Visit<'_> {
 }
 
 fn discovered(pooled: &Pooled) -> String {
-    of(&pooled.welcome)
+    pooled.said(of).unwrap_or_else(|| "{}".to_owned())
 }
 
 fn of(welcome: &Welcome) -> String {

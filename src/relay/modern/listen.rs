@@ -1,5 +1,9 @@
 //! `subscriptions/listen` at a legacy server: what its session hears, on the streams of those who
 //! asked for it (2026-07-28 basic/patterns/subscriptions).
+//!
+//! # Invariant
+//! - What the server was told for a listen that does not come about, or is over, it is told to forget, unless
+//!   somebody else listens for it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -7,17 +11,18 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::mpsc::channel;
 use tokio::sync::{MutexGuard, broadcast};
-use tokio_util::sync::DropGuard;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::super::deliver::Item;
 use super::super::session::LiveSession;
 use super::super::streams::{PIPE, Pipe};
-use super::super::{Answer, EventPipe};
+use super::super::{Answer, EventPipe, Shared};
 use super::listening::Listening;
-use super::pool::Pooled;
+use super::pool::{Key, Pooled};
 use super::{Visit, inner_id};
 use crate::error::Error;
 use crate::limit::Admission;
+use crate::protocol::capability::ClientCapabilities;
 use crate::protocol::client_legacy::Accept;
 use crate::protocol::client_modern::Rejected;
 use crate::protocol::message::{Kind, Message};
@@ -44,6 +49,8 @@ pub(super) struct Listen {
     pub(super) id: String,
     pub(super) wanted: Filter,
     pub(super) pipe: Pipe,
+    /// Set when less is told than it was promised.
+    pub(super) less: CancellationToken,
     pub(super) _dropped: DropGuard,
 }
 
@@ -61,44 +68,92 @@ impl Visit<'_> {
     }
 
     async fn listen_at(&self, pooled: Pooled, wanted: &Filter) -> Result<Answer, Error> {
-        let session = Arc::clone(&pooled.session);
-        let _turn = session.listens().turn().await;
-        let honoured = subscribe(&pooled, wanted).await?;
-        let id = self.message.id().unwrap_or("null").to_owned();
-        let acknowledged = subscription::acknowledgement(&id, &honoured);
-        // There is room for a word about each thing, which is said when it moves.
-        let (pipe, rest) = channel(PIPE + honoured.len());
-        let listening = Listening {
+        let opening = Opening {
             shared: Arc::clone(self.shared),
             key: self.key(),
             single: self.is_single(),
             declared: self.request.capabilities,
-            id,
+            id: self.message.id().unwrap_or("null").to_owned(),
+            wanted: wanted.clone(),
+        };
+        let left = CancellationToken::new();
+        let _stays = left.clone().drop_guard();
+        // Apart, so that it comes to its end also when the client leaves in the midst of it.
+        let opening = self.shared.tasks.spawn(opening.open(pooled, left));
+        opening.await.unwrap_or(Err(Error::SessionEnded))
+    }
+}
+
+/// A listen that is being opened.
+struct Opening {
+    shared: Arc<Shared>,
+    key: Key,
+    single: bool,
+    declared: ClientCapabilities,
+    id: String,
+    wanted: Filter,
+}
+
+impl Opening {
+    /// Subscribes, and lets the client hear. `left` says that it is gone.
+    async fn open(self, pooled: Pooled, left: CancellationToken) -> Result<Answer, Error> {
+        let session = Arc::clone(&pooled.session);
+        let _turn = session.listens().turn().await;
+        let honoured = subscribe(&pooled, &self.wanted, || left.is_cancelled()).await?;
+        let acknowledged = subscription::acknowledgement(&self.id, &honoured);
+        // There is room for a word about each thing, which is said when it moves.
+        let (pipe, rest) = channel(PIPE + honoured.len());
+        let listening = Listening {
+            shared: Arc::clone(&self.shared),
+            key: self.key,
+            single: self.single,
+            declared: self.declared,
+            id: self.id,
             honoured,
             pipe,
         };
         let place = listening.join(pooled, &[]);
         self.shared.tasks.spawn(listening.run(place));
         let first = vec![Item::Notice(acknowledged)];
+        // When nobody takes it, it is a listen whose client is gone.
         Ok(Answer::Events(EventPipe::alone(first, rest)))
     }
 }
 
-/// What of it the server can be heard on; subscribed to where need be. Who calls it holds the turn.
-pub(super) async fn subscribe(pooled: &Pooled, wanted: &Filter) -> Result<Filter, Error> {
-    let (session, welcome) = (&pooled.session, &pooled.welcome);
-    let mut honoured = wanted.lists_told(|list| welcome.has_part(list, "listChanged"));
-    if !welcome.has_part("resources", "subscribe") {
+/// What of it the server can be heard on; subscribed to where need be. Who calls it holds the turn, and says
+/// whether the client has `left` meanwhile.
+///
+/// # Errors
+/// When the server can't be asked, or the client has left. Then nothing stays subscribed to for it.
+pub(super) async fn subscribe(
+    pooled: &Pooled,
+    wanted: &Filter,
+    left: impl Fn() -> bool,
+) -> Result<Filter, Error> {
+    let session = &pooled.session;
+    let mut honoured = wanted.lists_told(|list| pooled.has_part(list, "listChanged"));
+    if !pooled.has_part("resources", "subscribe") {
         return Ok(honoured);
     }
     for uri in &wanted.uris {
-        let agreed = session.listens().wants(uri) || {
+        let agreed = if left() {
+            Err(Error::Cancelled)
+        } else if session.listens().wants(uri) {
+            Ok(true)
+        } else {
             let params = uri_params(uri);
-            let subscribed = session.request("resources/subscribe", &params).await?;
-            subscribed.kind() == Kind::Result
+            let subscribed = session.request("resources/subscribe", &params).await;
+            subscribed.map(|response| response.kind() == Kind::Result)
         };
-        if agreed {
-            honoured.uris.push(uri.clone());
+        match agreed {
+            Ok(true) => honoured.uris.push(uri.clone()),
+            Ok(false) => {}
+            Err(error) => {
+                // What came of the last one is not known.
+                honoured.uris.push(uri.clone());
+                give_up(pooled, honoured.uris).await;
+                return Err(error);
+            }
         }
     }
     Ok(honoured)
@@ -106,10 +161,15 @@ pub(super) async fn subscribe(pooled: &Pooled, wanted: &Filter) -> Result<Filter
 
 /// Gives up at the server what nobody listens for any more.
 pub(super) async fn unsubscribe(pooled: &Pooled, given_up: Filter) {
+    let _turn = pooled.session.listens().turn().await;
+    give_up(pooled, given_up.uris).await;
+}
+
+/// The same for these resources. Who calls it holds the turn.
+pub(super) async fn give_up(pooled: &Pooled, uris: Vec<String>) {
     let session = &pooled.session;
     let listens = session.listens();
-    let _turn = listens.turn().await;
-    for uri in given_up.uris {
+    for uri in uris {
         if session.is_gone() {
             return;
         }
@@ -200,6 +260,17 @@ impl Listens {
     /// Who writes into this pipe listens no more.
     pub(super) fn leave(&self, pipe: &Pipe) {
         self.open.lock().retain(|it| !it.pipe.same_channel(pipe));
+    }
+
+    /// This resource is not heard of any more.
+    pub(in crate::relay) fn tell_less(&self, uri: &str) {
+        self.open.lock().retain(|listen| {
+            let promised = listen.wanted.uris.iter().any(|own| own == uri);
+            if promised {
+                listen.less.cancel();
+            }
+            !promised
+        });
     }
 
     /// The addresses that people are done at, from now on.

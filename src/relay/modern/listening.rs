@@ -1,5 +1,5 @@
-//! One `subscriptions/listen` at a legacy server, from its acknowledgement to its end. It may span several
-//! sessions: when the server forgets one, the listen goes on at the next.
+//! One `subscriptions/listen` at a legacy server, from its acknowledgement to its end. What its session hears goes
+//! on when the server has lost that and it is renewed; it may also span several sessions, when one ends.
 //!
 //! # Invariants
 //! - A listen hears what was acknowledged, or it ends: no session counts at which less is told.
@@ -16,7 +16,7 @@ use super::super::deliver::Item;
 use super::super::standalone::jittered;
 use super::super::streams::Pipe;
 use super::super::{Shared, now};
-use super::listen::{Listen, subscribe, unsubscribe};
+use super::listen::{Listen, give_up, subscribe, unsubscribe};
 use super::pool::{Key, Pooled};
 use crate::error::Error;
 use crate::protocol::capability::ClientCapabilities;
@@ -46,6 +46,8 @@ pub(super) struct Place {
     pooled: Pooled,
     /// Set when it was taken from them, since it does not read.
     dropped: CancellationToken,
+    /// Set when less is told there than it was promised.
+    less: CancellationToken,
 }
 
 /// Why a listen does not stay.
@@ -54,6 +56,8 @@ enum Leaves {
     Client,
     /// The session has ended.
     Session,
+    /// What it was promised is not told any more.
+    Less,
     /// The gateway ends.
     Gateway,
 }
@@ -68,6 +72,10 @@ impl Listening {
             place.pooled.session.listens().leave(&self.pipe);
             match leaves {
                 Leaves::Client => return self.give_up(&place.pooled).await,
+                Leaves::Less => {
+                    self.say_complete();
+                    return self.give_up(&place.pooled).await;
+                }
                 Leaves::Gateway => return self.complete(),
                 Leaves::Session => {}
             }
@@ -86,19 +94,26 @@ impl Listening {
 
     /// Joins those who hear what a session hears. What may have been `missed` it hears first.
     pub(super) fn join(&self, pooled: Pooled, missed: &[Message]) -> Place {
-        let dropped = CancellationToken::new();
+        let (dropped, less) = (CancellationToken::new(), CancellationToken::new());
         let listen = Listen {
             id: self.id.clone(),
             wanted: self.honoured.clone(),
             pipe: self.pipe.clone(),
+            less: less.clone(),
             _dropped: dropped.clone().drop_guard(),
         };
         pooled.session.listens().join(listen, missed);
-        Place { pooled, dropped }
+        Place {
+            pooled,
+            dropped,
+            less,
+        }
     }
 
     async fn stay(&self, place: &Place) -> Leaves {
         tokio::select! {
+            biased;
+            () = place.less.cancelled() => Leaves::Less,
             () = self.pipe.closed() => Leaves::Client,
             () = place.dropped.cancelled() => Leaves::Client,
             () = self.shared.ending.cancelled() => Leaves::Gateway,
@@ -138,7 +153,9 @@ impl Listening {
         let pooled = shared.session_for(key, self.single, self.declared).await?;
         let session = Arc::clone(&pooled.session);
         let _turn = session.listens().turn().await;
-        if subscribe(&pooled, &self.honoured).await? != self.honoured {
+        let honoured = subscribe(&pooled, &self.honoured, || self.pipe.is_closed()).await?;
+        if honoured != self.honoured {
+            give_up(&pooled, honoured.uris).await;
             return Ok(None);
         }
         let changes = self.honoured.changes();
@@ -159,6 +176,10 @@ impl Listening {
 
     /// Ends the stream with the result.
     fn complete(self) {
+        self.say_complete();
+    }
+
+    fn say_complete(&self) {
         let complete = subscription::complete(&self.id);
         let _gone = self.pipe.try_send(Item::Outcome(complete));
     }

@@ -262,8 +262,8 @@ impl Visit<'_> {
         let wanted = self.request.token.is_some() || may_ask(self.message.method());
         let whole = std::str::from_utf8(self.message.bytes()).unwrap_or_default();
         let params = self.message.params().unwrap_or("{}");
-        let params = match pooled.tag() {
-            Some(tag) => cursor::unwrap(params, tag)?,
+        let params = match pooled.tag(pooled.session.generation()) {
+            Some(tag) => cursor::unwrap(params, &tag)?,
             None => params.into(),
         };
         let params = client_modern::to_legacy(&params, wanted.then_some(inner));
@@ -313,7 +313,7 @@ fn is_declared(method: &str, pooled: &Pooled) -> bool {
         // Tasks of the revision before are not offered here, and what we never heard of was not declared.
         _ => return false,
     };
-    pooled.welcome.has(capability)
+    pooled.has(capability)
 }
 
 /// The header that names a lane: several conversations of one principal with a server that keeps

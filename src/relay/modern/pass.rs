@@ -49,15 +49,15 @@ impl Visit<'_> {
         let inner = inner_id();
         let request = self.for_server(&inner, &pooled)?;
         let staying = Staying::new(&pooled, inner);
-        let answer = pooled.session.call(request, only_json, admission).await;
+        let answer = pooled.session.call_at(request, only_json, admission).await;
         staying.answered();
-        let Answer::Json(_, response) = answer? else {
+        let (Answer::Json(_, response), generation) = answer? else {
             return Err(Error::Misbehaved("answered with a stream".into()));
         };
         let response =
             Message::parse(&response).map_err(|_| Error::Misbehaved("sent no message".into()))?;
         let id = self.message.id().unwrap_or("null");
-        let (status, response) = response_for(&response, id, method, &pooled);
+        let (status, response) = response_for(&response, id, method, (&pooled, generation));
         Ok(Answer::Json(status, response))
     }
 }

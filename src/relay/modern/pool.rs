@@ -11,16 +11,16 @@ use dashmap::DashMap;
 use tokio::sync::OnceCell;
 
 use super::super::Shared;
-use super::super::open::Established;
 use super::super::session::{Face, LiveSession};
 use super::super::teardown::Ending;
+use super::super::welcome::Welcome;
 use crate::auth::Principal;
 use crate::config::ServerName;
 use crate::error::Error;
 use crate::protocol::capability::ClientCapabilities;
 use crate::protocol::client_modern::Level;
 use crate::protocol::message::{self, Message};
-use crate::protocol::object::members;
+use crate::protocol::renewal::Generation;
 use crate::protocol::version::V2025_11_25;
 
 /// Whose session it is, and what it is good for.
@@ -34,17 +34,12 @@ pub(crate) struct Key {
     pub(super) profile: Option<ClientCapabilities>,
 }
 
-/// What a server said of itself when the session was opened.
-#[derive(Debug)]
-pub(crate) struct Welcome(Message);
-
 type Cell = Arc<OnceCell<Pooled>>;
 
-/// A session, and what its server said of itself.
+/// A session.
 #[derive(Clone, Debug)]
 pub(super) struct Pooled {
     pub(super) session: Arc<LiveSession>,
-    pub(super) welcome: Arc<Welcome>,
     /// Held where the session is for one request alone.
     lease: Option<Arc<Lease>>,
 }
@@ -65,13 +60,36 @@ impl Drop for Lease {
 impl Pooled {
     /// What its cursors are marked with. Cursors of a session that is gone with its request can only
     /// be the server's own.
-    pub(super) fn tag(&self) -> Option<&str> {
-        self.lease.is_none().then(|| self.session.tag())
+    pub(super) fn tag(&self, generation: Generation) -> Option<String> {
+        let tag = || format!("{}-{generation}", self.session.tag());
+        self.lease.is_none().then(tag)
+    }
+
+    /// Whether the server declared this capability.
+    pub(super) fn has(&self, capability: &str) -> bool {
+        self.said(|welcome| welcome.has(capability))
+            .unwrap_or(false)
+    }
+
+    /// Whether the server declared `part` of this capability with the value `true`.
+    pub(super) fn has_part(&self, capability: &str, part: &str) -> bool {
+        self.said(|welcome| welcome.has_part(capability, part))
+            .unwrap_or(false)
+    }
+
+    /// How the server describes itself (JSON text).
+    pub(super) fn info(&self) -> Option<String> {
+        self.said(|welcome| welcome.info().map(str::to_owned))?
+    }
+
+    /// What the server said of itself when it opened the session that is used now.
+    pub(super) fn said<T>(&self, read: impl FnOnce(&Welcome) -> T) -> Option<T> {
+        self.session.tenure().map(|tenure| read(&tenure.welcome))
     }
 
     /// Sees to it that the server logs as much as a request wants.
     pub(super) async fn prepare(&self, level: Option<Level>) {
-        if let Some(level) = level.filter(|_| self.welcome.has("logging")) {
+        if let Some(level) = level.filter(|_| self.has("logging")) {
             self.session.want_logs(level).await;
         }
     }
@@ -180,13 +198,18 @@ impl Shared {
         let request = initialize(key.profile.unwrap_or(declared));
         let request = Message::parse(&request.into_bytes().into())?;
         let established = self
-            .establish(&key.server, &key.principal, &request, Face::Modern, false)
+            .establish(
+                &key.server,
+                &key.principal,
+                &request,
+                Face::Modern,
+                false,
+                None,
+            )
             .await?;
-        let Established { session, response } = established;
-        let Some(session) = session else {
+        let Some(session) = established.session else {
             return Err(Error::Misbehaved("refused to open a session".into()));
         };
-        let welcome = Arc::new(Welcome(Message::parse(&response)?));
         let ready = Message::parse(&message::notification("notifications/initialized", "{}"))?;
         if let Err(error) = session.notify(&ready).await {
             session.end(Ending::Forgotten).await;
@@ -194,41 +217,8 @@ impl Shared {
         }
         Ok(Pooled {
             session,
-            welcome,
             lease: None,
         })
-    }
-}
-
-impl Welcome {
-    /// The result of `initialize`, as JSON text.
-    pub(super) fn result(&self) -> &str {
-        self.0.result().unwrap_or("{}")
-    }
-
-    /// How the server describes itself (JSON text).
-    pub(super) fn info(&self) -> Option<&str> {
-        let [info] = members(self.result(), ["serverInfo"]).ok()?;
-        info
-    }
-
-    /// Whether the server declared this capability.
-    pub(super) fn has(&self, capability: &str) -> bool {
-        let Ok([Some(capabilities)]) = members(self.result(), ["capabilities"]) else {
-            return false;
-        };
-        matches!(members(capabilities, [capability]), Ok([Some(value)]) if value != "null")
-    }
-
-    /// Whether the server declared `part` of this capability with the value `true`.
-    pub(super) fn has_part(&self, capability: &str, part: &str) -> bool {
-        let Ok([Some(capabilities)]) = members(self.result(), ["capabilities"]) else {
-            return false;
-        };
-        let Ok([Some(capability)]) = members(capabilities, [capability]) else {
-            return false;
-        };
-        matches!(members(capability, [part]), Ok([Some("true")]))
     }
 }
 

@@ -5,6 +5,7 @@
 //! # Invariants
 //! - What a session's list of tools says is used for that session alone.
 //! - A task whose client leaves is cancelled as a task, also when its id is not known yet.
+//! - A task is known from the moment in which its call ends: what belongs to it is never another call's.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,11 +13,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 
 use super::super::deliver::Item;
+use super::super::exchange::InFlight;
 use super::super::now;
-use super::super::session::LiveSession;
+use super::super::session::{Face, LiveSession, State};
+use super::super::sink::Sink;
 use super::attempt::cancel;
 use super::call::{Driver, is_own};
 use super::pool::Pooled;
@@ -31,6 +34,19 @@ pub(in crate::relay) struct Tasked {
     known: Mutex<Option<Known>>,
     /// How often the server said that its list has changed.
     changes: AtomicU64,
+    /// Told when a call becomes a task, or a task has a request that waits for it.
+    moved: Notify,
+}
+
+/// What a task was as a call.
+#[derive(Debug)]
+pub(in crate::relay) struct Became {
+    /// The id under which the session knows the call (JSON text).
+    pub(in crate::relay) call: Box<str>,
+    /// The call.
+    pub(in crate::relay) request: Message,
+    /// How many questions it caused.
+    pub(in crate::relay) asked: u32,
 }
 
 #[derive(Debug)]
@@ -59,11 +75,14 @@ const CANCEL: Duration = Duration::from_secs(5);
 impl Pooled {
     /// A call as it has to be sent for this tool: as a task, if the tool runs in no other way.
     pub(super) async fn as_the_tool_runs(&self, call: Message, tool: &str) -> (Message, bool) {
-        if !tasks::are_offered(self.welcome.result()) || !self.session.runs_as_task(tool).await {
+        let offered = self.said(|welcome| tasks::are_offered(welcome.result()));
+        if offered != Some(true) || !self.session.runs_as_task(tool).await {
             return (call, false);
         }
-        let config = &self.session.shared.config.timeouts;
-        let life = config.call + config.question * (Limits::default().rounds + 1);
+        let shared = &self.session.shared;
+        let config = &shared.config.timeouts;
+        let patience = shared.patience(self.session.server().name());
+        let life = patience.call + config.question * (Limits::default().rounds + 1);
         let task = tasks::as_task(call.params().unwrap_or("{}"), life)
             .map(|params| call.with_body(call.id().unwrap_or("null"), &params))
             .and_then(|call| Message::parse(&call).ok());
@@ -82,6 +101,52 @@ impl Tasked {
 }
 
 impl LiveSession {
+    /// A call has ended with this response: perhaps it is a task now. One that nobody waits for is not.
+    pub(in crate::relay) fn learn_task(
+        &self,
+        state: &mut State,
+        call: InFlight,
+        sink: &Sink,
+        response: &Message,
+    ) {
+        if self.face() == Face::Legacy || !is_to_be_task(&call.request) {
+            return;
+        }
+        let waits = sink.pipe().is_some_and(|pipe| !pipe.is_closed());
+        if let Some(task) = response.result().and_then(tasks::created).filter(|_| waits) {
+            let became = Became {
+                call: call.request.id().unwrap_or("null").into(),
+                request: call.request,
+                asked: call.asked,
+            };
+            state.tasks.insert(task.into(), became);
+        }
+        self.tasked().moved.notify_waiters();
+    }
+
+    /// Waits until a task has a request that waits for it, or will have none. One of which nothing was heard
+    /// may be that of a call which has no response yet, if `unheard` says that such ones count.
+    pub(in crate::relay) async fn task_is_there(&self, task: &str, unheard: bool) {
+        loop {
+            let moved = self.tasked().moved.notified();
+            tokio::pin!(moved);
+            moved.as_mut().enable();
+            {
+                let state = self.state();
+                let coming = if let Some(became) = state.tasks.get(task) {
+                    state.talk.leg(&became.call).is_none()
+                } else {
+                    let mut calls = state.calls.values();
+                    unheard && calls.any(|call| is_to_be_task(&call.request))
+                };
+                if !coming {
+                    return;
+                }
+            }
+            moved.await;
+        }
+    }
+
     /// Whether a tool runs as a task only; asks the server, if that isn't known.
     async fn runs_as_task(self: &Arc<Self>, tool: &str) -> bool {
         // Held while the server is asked: who comes meanwhile waits for the answer.
@@ -148,14 +213,10 @@ impl Driver {
     async fn wait_for_task(&mut self) -> Vec<Output> {
         let mut outputs = self.drain().await;
         let task = self.task.as_ref();
-        let Some((id, params)) = task.and_then(|task| Some((task.id()?, task.params()?))) else {
+        let Some(params) = task.and_then(Task::params) else {
             return outputs;
         };
         let session = Arc::clone(&self.attempt.pooled.session);
-        session
-            .state()
-            .tasks
-            .insert(id.into(), self.inner.as_str().into());
         let request = format!(
             r#"{{"jsonrpc":"2.0","id":{},"method":"tasks/result","params":{params}}}"#,
             self.inner
@@ -168,6 +229,7 @@ impl Driver {
             self.cancel_task(&session).await;
             outputs.extend(self.fail(&error));
         }
+        session.tasked().moved.notify_waiters();
         outputs
     }
 
@@ -201,7 +263,9 @@ impl Driver {
     /// The task is over, or another will be begun.
     pub(super) fn forget_task(&self) {
         if let Some(id) = self.task.as_ref().and_then(Task::id) {
-            self.attempt.pooled.session.state().tasks.remove(id);
+            let session = &self.attempt.pooled.session;
+            session.state().tasks.remove(id);
+            session.tasked().moved.notify_waiters();
         }
     }
 
@@ -211,4 +275,9 @@ impl Driver {
             let _slow = tokio::time::timeout(CANCEL, cancelling).await;
         }
     }
+}
+
+/// Whether a call is to become a task.
+fn is_to_be_task(request: &Message) -> bool {
+    request.method() == "tools/call" && matches!(request.param(["task"]), Ok([Some(_)]))
 }

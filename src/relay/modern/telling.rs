@@ -17,6 +17,7 @@ use crate::protocol::message::{self, Kind, Malformed, Message};
 use crate::protocol::modern::meta_of_server;
 use crate::protocol::object::{edit, members, text};
 use crate::protocol::parked::{Asked, Input, Output};
+use crate::protocol::renewal::Generation;
 use crate::protocol::replay::Visit;
 use crate::protocol::tasks;
 
@@ -68,8 +69,8 @@ impl Driver {
             r#"{{"resultType":"input_required","inputRequests":{{{}}},"requestState":"{sealed}"}}"#,
             entries.join(",")
         );
-        let info = self.attempt.pooled.welcome.info();
-        let meta = info.map(meta_of_server);
+        let info = self.attempt.pooled.info();
+        let meta = info.as_deref().map(meta_of_server);
         let named = edit(&result, &[("_meta", meta.as_deref())]);
         let result = named.as_deref().unwrap_or(&result);
         self.parking = Some(parking);
@@ -92,7 +93,12 @@ impl Driver {
                 .fail(Rejected::Capability(required).into(), server)
                 .await;
         }
-        let (status, body) = response_for(response, &outlet.id, &self.method, pooled);
+        let (status, body) = response_for(
+            response,
+            &outlet.id,
+            &self.method,
+            (pooled, pooled.session.generation()),
+        );
         self.end(outlet, status, body).await;
     }
 
@@ -131,8 +137,9 @@ impl Driver {
             let text = "the user declined to open the page that the server asked for";
             let result =
                 format!(r#"{{"content":[{{"type":"text","text":"{text}"}}],"isError":true}}"#);
-            let info = self.attempt.pooled.welcome.info();
-            message::result(&outlet.id, &convert::result(&self.method, &result, info))
+            let info = self.attempt.pooled.info();
+            let result = convert::result(&self.method, &result, info.as_deref());
+            message::result(&outlet.id, &result)
         } else {
             Error::Declined.body(Some(&outlet.id), Some(self.key.server.as_str()))
         };
@@ -148,19 +155,21 @@ fn has_failed(response: &Message) -> bool {
     }
 }
 
-/// A response of a legacy server as a modern client reads it, and the HTTP status that goes with it.
+/// A response of a legacy server, in its session of this generation, as a modern client reads it, and the HTTP
+/// status that goes with it.
 pub(super) fn response_for(
     response: &Message,
     id: &str,
     method: &str,
-    pooled: &Pooled,
+    (pooled, generation): (&Pooled, Generation),
 ) -> (u16, Bytes) {
     if let (Kind::Result, Some(result)) = (response.kind(), response.result()) {
-        let result = match pooled.tag() {
+        let tag = pooled.tag(generation);
+        let result = match &tag {
             Some(tag) => cursor::wrap(result, tag),
             None => result.into(),
         };
-        let result = convert::result(method, &result, pooled.welcome.info());
+        let result = convert::result(method, &result, pooled.info().as_deref());
         return (200, message::result(id, &result));
     }
     let error = response.error().unwrap_or("{}");

@@ -54,19 +54,13 @@ impl Passage {
         let mut reviewed = round.clone();
         let again = self.review(&mut reviewed, &brought);
         if !again.is_empty() {
-            return self.ask_again(reviewed, &again, state.as_deref()).map(Some);
+            let end = self.ask_again(reviewed, &again, state.as_deref()).await;
+            return end.map(Some);
         }
         if let Some(end) = self.after(&mut reviewed).await? {
             return Ok(Some(end));
         }
-        // As it was before: whoever brings the answers once more is looked at once more.
-        let answered = Round {
-            answered: reviewed.questions.iter().all(|it| it.kept.is_some()),
-            ..round
-        };
-        let table = &self.shared.asked;
-        // What was there has room where it was.
-        let _full = table.keep(&self.flow.principal, answered, now());
+        self.keep(round.come_back(&reviewed)).await;
         for open in &reviewed.questions {
             self.record_answer(open).await;
         }
@@ -95,13 +89,22 @@ impl Passage {
     }
 
     /// The client is asked again for what does not fit, and only for that.
-    fn ask_again(&self, round: Round, again: &[Answer], state: Option<&str>) -> Result<End, Error> {
-        let round = Round {
-            until: now() + self.patience(),
-            ..round
-        };
+    async fn ask_again(
+        &self,
+        mut round: Round,
+        again: &[Answer],
+        state: Option<&str>,
+    ) -> Result<End, Error> {
+        round.until = now() + self.patience();
+        for open in &mut round.questions {
+            if !again.iter().any(|(key, _)| *key == open.key) {
+                open.slot = None;
+            }
+        }
         let kept = self.shared.asked.keep(&self.flow.principal, round, now());
-        kept.map_err(|_full| Error::Capacity("too many questions wait for this person".into()))?;
+        let late = kept
+            .map_err(|_full| Error::Capacity("too many questions wait for this person".into()))?;
+        self.lose_late(late).await;
         let result = rewrite::again(again, state);
         let id = self.flow.request.id().unwrap_or("null");
         let response = Message::parse(&message::result(id, &result))?;
@@ -130,7 +133,23 @@ impl Passage {
             return Ok(None);
         };
         self.record_refused(open, &refusal).await;
+        let refused = open.key.clone();
+        // With the request end the other questions of the round.
+        for open in &mut round.questions {
+            open.ended |= open.key == refused;
+        }
+        let (outcome, reason) = (Outcome::Cancelled, "request_over");
+        self.shared
+            .lose(&self.flow.principal, round, outcome, reason)
+            .await;
+        self.keep(round.clone().over()).await;
         self.refuse(&refusal).map(Some)
+    }
+
+    /// Keeps a round that was there, and so has room where it was.
+    async fn keep(&self, round: Round) {
+        let kept = self.shared.asked.keep(&self.flow.principal, round, now());
+        self.lose_late(kept.unwrap_or_default()).await;
     }
 
     /// Puts the answers of a round into the request, where they are not those that came.

@@ -4,12 +4,16 @@
 //! - A retry has no word for an error, so one question that is refused ends the request, and nobody is asked.
 //! - What is asked is remembered before the client sees it.
 
+use std::sync::Arc;
+
+use super::super::pending::limited;
 use super::super::{now, today};
 use super::flow::Walked;
 use super::rewrite::{self, Shown};
 use super::table::Round;
 use super::{End, Passage, alive};
 use crate::error::Error;
+use crate::limit::QuestionLimited;
 use crate::policy::{By, Refusal, Verdict};
 use crate::protocol::client_modern::Rejected;
 use crate::protocol::message::{self, Message};
@@ -38,7 +42,9 @@ impl Passage {
         if required.questions.len() > MOST_QUESTIONS {
             return Err(Error::Misbehaved("asked too much at once".into()));
         }
-        let walking = self.flow.walk(&required.questions);
+        self.replace(required.state.as_deref()).await;
+        let shared = Arc::clone(&self.shared);
+        let walking = self.flow.walk(&required.questions, &shared.limiter);
         let Some(walked) = alive(&mut self.sink, self.keep_alive, walking).await else {
             return Ok(Step::Over(End::Gone));
         };
@@ -52,11 +58,15 @@ impl Passage {
             return self.go_on(&walked, required.state).map(Step::On);
         }
         let shown = self.shown(response, &walked)?;
-        if let Err(at) = self.remember(&walked, required.state.as_deref())
-            && let Some(walked) = walked.get_mut(at)
-        {
-            walked.verdict = Some(walked.case.settle(By::Limits, Verdict::Refuse(too_many())));
-            return self.refuse_question(walked).await.map(Step::Over);
+        match self.remember(&walked, required.state.as_deref()) {
+            Ok(late) => self.lose_late(late).await,
+            Err(at) => {
+                if let Some(walked) = walked.get_mut(at) {
+                    let verdict = Verdict::Refuse(limited(QuestionLimited::Questions));
+                    walked.verdict = Some(walked.case.settle(By::Limits, verdict));
+                    return self.refuse_question(walked).await.map(Step::Over);
+                }
+            }
         }
         self.record(&walked).await;
         Ok(Step::Over(End::Response(200, shown)))
@@ -95,10 +105,10 @@ impl Passage {
     }
 
     /// Remembers a round until the client comes back; the error is the place of a question for which there is
-    /// no room. One without questions is remembered for their number alone.
-    fn remember(&self, walked: &[Walked], state: Option<&str>) -> Result<(), usize> {
+    /// no room. Gives those that are forgotten for it. One without questions is remembered for their number alone.
+    fn remember(&self, walked: &[Walked], state: Option<&str>) -> Result<Vec<Round>, usize> {
         if self.flow.asked == 0 {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let open = walked.iter().filter(|it| it.verdict.is_none());
         let round = Round {
@@ -112,7 +122,7 @@ impl Passage {
         let first = walked.iter().position(|it| it.verdict.is_none());
         let table = &self.shared.asked;
         let kept = table.keep(&self.flow.principal, round, now());
-        kept.or_else(|_full| first.map_or(Ok(()), Err))
+        kept.or_else(|_full| first.map_or(Ok(Vec::new()), Err))
     }
 
     /// Puts on record what becomes of the questions of a round.
@@ -175,12 +185,4 @@ fn decided(walked: &[Walked]) -> Vec<(String, String)> {
         Some((it.key.clone(), result))
     });
     answers.collect()
-}
-
-fn too_many() -> Refusal {
-    Refusal {
-        code: -31006,
-        reason: "capacity",
-        text: "too many questions wait for this person".to_owned(),
-    }
 }

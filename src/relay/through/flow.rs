@@ -9,12 +9,13 @@ use futures_util::future::join_all;
 
 use super::super::caller::Caller;
 use super::super::modern::seal::fingerprint;
-use super::super::pending::{describe, of_verdict};
+use super::super::pending::{describe, limited, of_verdict};
 use super::super::today;
 use super::table::{Open, Place};
 use crate::auth::Principal;
 use crate::config::ServerName;
 use crate::error::Error;
+use crate::limit::{Limiter, QuestionSlot};
 use crate::policy::{self, By, Case, Policy, Refusal, Said, Verdict};
 use crate::protocol::capability::{ClientCapabilities, Undeclared};
 use crate::protocol::elicitation::Summary;
@@ -50,6 +51,8 @@ pub(super) struct Walked {
     pub(super) case: Case,
     /// What policy answers; none: the person is asked.
     pub(super) verdict: Option<Verdict>,
+    /// Its place among the questions that wait for its person, if it is to wait.
+    pub(super) slot: Option<Arc<QuestionSlot>>,
     /// What the client would have to declare (JSON text), where it can't be asked.
     pub(super) lacks: Option<&'static str>,
 }
@@ -124,24 +127,35 @@ impl Flow {
     }
 
     /// Walks the questions of a round to their person, all at once. None: one of them is no question.
-    pub(super) async fn walk(&mut self, questions: &[Wanted]) -> Option<Vec<Walked>> {
+    pub(super) async fn walk(
+        &mut self,
+        questions: &[Wanted],
+        limiter: &Limiter,
+    ) -> Option<Vec<Walked>> {
         let first = self.asked;
         let number = |at: usize| first.saturating_add(u32::try_from(at).unwrap_or(u32::MAX));
         self.asked = number(questions.len());
         let this = &*self;
         let walking = questions.iter().enumerate().map(|(at, wanted)| {
             let question = readable(&wanted.method, wanted.params.as_deref());
-            async move { Some(this.walk_one(&wanted.key, question?, number(at + 1)).await) }
+            let limits = (number(at + 1), limiter);
+            async move { Some(this.walk_one(&wanted.key, question?, limits).await) }
         });
         join_all(walking).await.into_iter().collect()
     }
 
-    async fn walk_one(&self, key: &str, question: Message, number: u32) -> Walked {
+    async fn walk_one(
+        &self,
+        key: &str,
+        question: Message,
+        (number, limiter): (u32, &Limiter),
+    ) -> Walked {
         let mut walked = Walked {
             key: key.to_owned(),
             question,
             case: Case::default(),
             verdict: None,
+            slot: None,
             lacks: None,
         };
         if let Err(undeclared) = self.check_declared(&walked.question) {
@@ -152,9 +166,19 @@ impl Flow {
         }
         let view = self.view(&walked.question);
         let (mut case, verdict) = self.policy.check(&view);
-        let mut verdict = verdict
-            .or_else(|| self.over_limit(number, &mut case))
-            .or_else(|| self.policy.rule(&view, &mut case));
+        let mut verdict = verdict;
+        if verdict.is_none() {
+            match self.within_limits(number, limiter) {
+                Ok(slot) => {
+                    case.note(By::Limits, Said::Pass);
+                    walked.slot = Some(Arc::new(slot));
+                }
+                Err(refusal) => {
+                    verdict = Some(case.settle(By::Limits, Verdict::Refuse(refusal)));
+                }
+            }
+        }
+        let mut verdict = verdict.or_else(|| self.policy.rule(&view, &mut case));
         if verdict.is_none() {
             verdict = self.policy.before(&view, &mut case).await;
         }
@@ -167,6 +191,9 @@ impl Flow {
             let refused = matches!(absent, Verdict::Refuse(_));
             walked.lacks = refused.then_some(undeclared.required);
             verdict = Some(absent);
+        }
+        if verdict.is_some() {
+            walked.slot = None;
         }
         walked.case = case;
         walked.verdict = verdict;
@@ -183,12 +210,14 @@ impl Flow {
         })
     }
 
-    fn over_limit(&self, number: u32, case: &mut Case) -> Option<Verdict> {
-        let Some(refusal) = self.policy.over_limit(number) else {
-            case.note(By::Limits, Said::Pass);
-            return None;
-        };
-        Some(case.settle(By::Limits, Verdict::Refuse(refusal)))
+    /// A place for one more question, within the limits of its request, its server and its person.
+    fn within_limits(&self, number: u32, limiter: &Limiter) -> Result<QuestionSlot, Refusal> {
+        match self.policy.over_limit(number) {
+            Some(refusal) => Err(refusal),
+            None => limiter
+                .question(&self.server, &self.principal)
+                .map_err(limited),
+        }
     }
 
     /// Asks the hook after the person, where there is one.
@@ -259,6 +288,8 @@ impl Walked {
             case: self.case.clone(),
             asked: now,
             kept: None,
+            slot: self.slot.clone(),
+            ended: false,
         }
     }
 }

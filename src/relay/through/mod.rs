@@ -10,7 +10,7 @@
 //!
 //! # Invariants
 //! - No work is held between requests. What a client was asked is remembered for the look at its answers
-//!   ([`table`]); what the server has to know again is in its state, with the client. A call that needs an [`approval`](super::approval) has one.
+//!   ([`table`]), and counts as waiting until it comes back, or its time is over ([`lost`]); what the server has to know again is in its state, with the client. A call that needs an [`approval`](super::approval) has one.
 //! - What policy does not change passes byte for byte.
 //! - Who goes away cancels: when the client is gone the server's stream is closed, at once. So it is
 //!   when the client does not read any more.
@@ -20,6 +20,7 @@
 mod answers;
 mod asking;
 mod flow;
+mod lost;
 mod rewrite;
 mod table;
 
@@ -32,10 +33,10 @@ use tokio_util::sync::CancellationToken;
 use self::asking::Step;
 use self::flow::Flow;
 pub(super) use self::table::Table;
+use super::account::{about_call, of_failure, of_response};
 use super::approval::{Approved, Gate};
 use super::caller::Caller;
 use super::deliver::{Item, STALLED, room};
-use super::exchange::{about_call, of_failure, of_response};
 use super::lease::whose;
 use super::rpc::{self, Head, Next};
 use super::sink::Sink;
@@ -45,6 +46,7 @@ use crate::config::ServerName;
 use crate::error::Error;
 use crate::limit::Admission;
 use crate::protocol::client_legacy::{Accept, Asked};
+use crate::protocol::clock::Late;
 use crate::protocol::message::Message;
 use crate::protocol::mirror::{Marks, PARAM_PREFIX};
 use crate::protocol::modern::META_SUBSCRIPTION;
@@ -232,7 +234,7 @@ impl Passage {
     async fn until_the_end(&mut self) -> End {
         let shared = Arc::clone(&self.shared);
         let (gone, subscription) = (self.gone.clone(), self.is_subscription());
-        let limit = shared.config.timeouts.call;
+        let limit = shared.patience(self.server.name()).call;
         tokio::select! {
             end = self.relay() => end.unwrap_or_else(End::Failed),
             () = gone.cancelled() => End::Gone,
@@ -265,7 +267,9 @@ impl Passage {
     async fn round(&mut self) -> Result<Option<(u16, Message)>, Error> {
         let server = Arc::clone(&self.server);
         let (headers, id) = (self.headers.clone(), self.id.clone());
+        let patience = self.shared.patience(server.name());
         let sending = rpc::send(&server, &self.whose, &headers, self.sent.with_id(&id), &id);
+        let sending = rpc::in_time(&server, Late::Answer(patience.headers), sending);
         let Some(head) = alive(&mut self.sink, self.keep_alive, sending).await else {
             return Ok(None);
         };
@@ -274,7 +278,14 @@ impl Passage {
             Head::Stream(stream) => stream,
         };
         loop {
-            let Some(next) = alive(&mut self.sink, self.keep_alive, stream.next()).await else {
+            // A subscription may have nothing to tell for long.
+            let idle = Late::Word(if self.is_subscription() {
+                Duration::MAX
+            } else {
+                patience.idle
+            });
+            let next = rpc::in_time(&server, idle, stream.next());
+            let Some(next) = alive(&mut self.sink, self.keep_alive, next).await else {
                 return Ok(None);
             };
             match next? {

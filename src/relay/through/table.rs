@@ -8,15 +8,18 @@
 //!   answered already, and then can't be asked more; nobody else notices.
 //! - A round that was answered stays until its time is over: who brings its answers once more is looked at
 //!   once more.
+//! - What is forgotten before it was answered is given to who forgets it, for the record.
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Instant;
 
 use parking_lot::Mutex;
 
 use crate::auth::Principal;
 use crate::config::ServerName;
+use crate::limit::QuestionSlot;
 use crate::policy::Case;
 use crate::protocol::message::Message;
 
@@ -92,6 +95,10 @@ pub(super) struct Open {
     pub(super) asked: Instant,
     /// An answer (JSON text) that waits until all others of the round are good, too.
     pub(super) kept: Option<String>,
+    /// Its place among the questions that wait for its person, as long as it does.
+    pub(super) slot: Option<Arc<QuestionSlot>>,
+    /// How it ended is on record.
+    pub(super) ended: bool,
 }
 
 /// There is no room for the round.
@@ -132,26 +139,48 @@ impl Table {
         best.cloned()
     }
 
-    /// Remembers a round, in the place of what it was before.
+    /// Takes out the round that is at this place.
+    pub(super) fn take(&self, who: &Principal, place: &Place) -> Option<Round> {
+        let mut held = self.held.lock();
+        let own = held.rounds.get_mut(who)?;
+        let at = own.iter().position(|it| it.place == *place)?;
+        let round = own.remove(at);
+        if own.is_empty() {
+            held.rounds.remove(who);
+        }
+        held.used = held.used.without(Bounds::of([&round]));
+        Some(round)
+    }
+
+    /// Remembers a round, in the place of what it was before. Gives those of the same principal from which
+    /// nobody came back in time, and which are forgotten now.
     ///
     /// # Errors
     /// When there is no room, of the principal or of all.
-    pub(super) fn keep(&self, who: &Principal, round: Round, now: Instant) -> Result<(), Full> {
+    pub(super) fn keep(
+        &self,
+        who: &Principal,
+        round: Round,
+        now: Instant,
+    ) -> Result<Vec<Round>, Full> {
         let mut held = self.held.lock();
         let mut own = held.rounds.remove(who).unwrap_or_default();
         held.used = held.used.without(Bounds::of(&own));
-        own.retain(|it| it.place != round.place && now < it.until);
+        own.retain(|it| it.place != round.place);
+        let late = own.extract_if(.., |it| it.until <= now).collect();
         let new = Bounds::of([&round]);
         let room = loop {
             let mine = Bounds::of(&own).and(new);
             if mine.is_within(self.each) && mine.and(held.used).is_within(self.all) {
                 own.push(round);
-                break Ok(());
+                break Ok(late);
             }
-            match own.iter().position(|it| it.answered) {
-                Some(oldest) => drop(own.remove(oldest)),
-                None => break Err(Full),
-            }
+            let Some(oldest) = own.iter().position(|it| it.answered) else {
+                // Those whose time is over are not lost for the record.
+                own.extend(late);
+                break Err(Full);
+            };
+            own.remove(oldest);
         };
         if !own.is_empty() {
             held.used = held.used.and(Bounds::of(&own));
@@ -160,16 +189,31 @@ impl Table {
         room
     }
 
-    /// Forgets the rounds from which nobody came back in time.
-    pub(in crate::relay) fn sweep(&self, now: Instant) {
+    /// Forgets the rounds from which nobody came back in time, and gives those that were not answered.
+    pub(super) fn sweep(&self, now: Instant) -> Vec<(Principal, Round)> {
         let mut held = self.held.lock();
         let mut used = Bounds::default();
-        held.rounds.retain(|_, own| {
-            own.retain(|round| now < round.until);
+        let mut over = Vec::new();
+        held.rounds.retain(|who, own| {
+            let late = own.extract_if(.., |round| round.until <= now);
+            let open = late.filter(|round| !round.answered);
+            over.extend(open.map(|round| (who.clone(), round)));
             used = used.and(Bounds::of(&*own));
             !own.is_empty()
         });
         held.used = used;
+        over
+    }
+
+    /// Forgets all, and gives what was not answered.
+    pub(super) fn clear(&self) -> Vec<(Principal, Round)> {
+        let mut held = self.held.lock();
+        held.used = Bounds::default();
+        let rounds = held.rounds.drain().flat_map(|(who, own)| {
+            let open = own.into_iter().filter(|round| !round.answered);
+            open.map(move |round| (who.clone(), round))
+        });
+        rounds.collect()
     }
 }
 
@@ -203,6 +247,26 @@ impl Bounds {
 }
 
 impl Round {
+    /// The round when its client has come back, with these answers: nothing of it waits any more. As it was
+    /// before, otherwise: whoever brings the answers once more is looked at once more.
+    pub(super) fn come_back(mut self, reviewed: &Self) -> Self {
+        for (open, reviewed) in self.questions.iter_mut().zip(&reviewed.questions) {
+            open.slot = None;
+            open.ended |= reviewed.kept.is_some();
+        }
+        self.answered = self.questions.iter().all(|open| open.ended);
+        self
+    }
+
+    /// The round when its request has ended: nobody waits for anything of it.
+    pub(super) fn over(mut self) -> Self {
+        for open in &mut self.questions {
+            (open.slot, open.ended) = (None, true);
+        }
+        self.answered = true;
+        self
+    }
+
     fn size(&self) -> usize {
         let questions = self.questions.iter().map(|open| {
             let kept = open.kept.as_ref().map_or(0, String::len);
@@ -263,6 +327,8 @@ mod tests {
                 case: Case::default(),
                 asked: until,
                 kept: None,
+                slot: None,
+                ended: false,
             }],
             decided: Vec::new(),
             asked: 1,
@@ -278,7 +344,7 @@ mod tests {
     fn a_round_is_found_by_its_own_principal_at_its_own_place_until_its_time_is_over() {
         let (table, now) = (table(8, 8), start());
         let kept = table.keep(&who("mira"), round(place(1, 1), now + MINUTE), now);
-        kept.unwrap();
+        assert!(kept.unwrap().is_empty());
         let find = |name, place, now| table.find(&who(name), &place, now).is_some();
         assert!(find("mira", place(1, 1), now));
         assert!(find("mira", place(1, 2), now), "the state says enough");
@@ -310,18 +376,21 @@ mod tests {
     fn who_is_at_the_bound_can_not_be_asked_more_and_others_can() {
         let (table, now) = (table(2, 3), start());
         let keep = |name, state, now: Instant| {
-            table.keep(&who(name), round(place(state, state), now + MINUTE), now)
+            let round = round(place(state, state), now + MINUTE);
+            let kept = table.keep(&who(name), round, now);
+            kept.map(|late| late.len())
         };
-        assert_eq!(keep("mira", 1, now), Ok(()));
-        assert_eq!(keep("mira", 2, now), Ok(()));
+        assert_eq!(keep("mira", 1, now), Ok(0));
+        assert_eq!(keep("mira", 2, now), Ok(0));
         assert_eq!(keep("mira", 3, now), Err(Full));
-        assert_eq!(keep("mira", 2, now), Ok(()), "it was there already");
-        assert_eq!(keep("joris", 1, now), Ok(()));
+        assert_eq!(keep("mira", 2, now), Ok(0), "it was there already");
+        assert_eq!(keep("joris", 1, now), Ok(0));
         assert_eq!(keep("joris", 2, now), Err(Full), "of all");
         assert!(table.find(&who("mira"), &place(1, 1), now).is_some());
         let later = now + MINUTE;
-        assert_eq!(keep("mira", 3, later), Ok(()), "nobody comes back to those");
-        table.sweep(later + MINUTE);
+        assert_eq!(keep("mira", 3, later), Ok(2), "nobody comes back to those");
+        assert_eq!(table.sweep(later).len(), 1, "that of another");
+        assert_eq!(table.sweep(later + MINUTE).len(), 1);
         assert_eq!(table.held.lock().used, Bounds::default());
         assert!(table.held.lock().rounds.is_empty());
     }
@@ -337,9 +406,28 @@ mod tests {
             table.keep(&who("mira"), round, now).unwrap();
         }
         let third = table.keep(&who("mira"), round(place(3, 0), now + MINUTE), now);
-        assert_eq!(third, Ok(()));
+        assert!(third.is_ok());
         let found = |state| table.find(&who("mira"), &place(state, 0), now).is_some();
         assert_eq!([1, 2, 3].map(found), [false, true, true]);
+    }
+
+    #[test]
+    fn what_was_not_answered_is_given_to_who_forgets_it() {
+        let (table, now) = (table(8, 8), start());
+        for state in [1, 2, 3] {
+            let round = Round {
+                answered: state == 1,
+                ..round(place(state, 0), now + MINUTE)
+            };
+            table.keep(&who("mira"), round, now).unwrap();
+        }
+        assert!(table.take(&who("joris"), &place(2, 0)).is_none());
+        assert!(table.take(&who("mira"), &place(2, 0)).is_some());
+        assert!(table.take(&who("mira"), &place(2, 0)).is_none());
+        let left = table.clear();
+        assert_eq!(left.len(), 1, "the answered one is no matter");
+        assert_eq!(left[0].1.place, place(3, 0));
+        assert_eq!(table.held.lock().used, Bounds::default());
     }
 
     #[test]
@@ -347,7 +435,7 @@ mod tests {
         let (table, now) = (table(8, 8), start());
         let mut large = round(place(1, 1), now + MINUTE);
         large.decided = vec![("k".to_owned(), "x".repeat(64 << 10))];
-        assert_eq!(table.keep(&who("mira"), large, now), Err(Full));
+        assert!(table.keep(&who("mira"), large, now).is_err());
         assert_eq!(table.held.lock().used, Bounds::default());
     }
 }

@@ -94,6 +94,8 @@ enum Kind {
     GatewayStopped,
     #[serde(rename = "session.opened")]
     SessionOpened,
+    #[serde(rename = "session.renewed")]
+    SessionRenewed,
     #[serde(rename = "session.closed")]
     SessionClosed,
     #[serde(rename = "call")]
@@ -215,6 +217,11 @@ impl Record {
     /// A session exists.
     pub fn session_opened(at: SystemTime) -> Self {
         Self::new(at, Kind::SessionOpened)
+    }
+
+    /// A session whose server had lost it goes on with another one there.
+    pub fn session_renewed(at: SystemTime) -> Self {
+        Self::new(at, Kind::SessionRenewed)
     }
 
     /// A session is over; `reason` says why.

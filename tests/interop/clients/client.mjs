@@ -2,7 +2,8 @@
 //
 // Usage: node client.mjs LABEL ENDPOINT SERVER
 //   LABEL     what to print before each check
-//   ENDPOINT  what the client connects to: the server itself, or the gateway in front of it
+//   ENDPOINT  what the client connects to: the server itself, or the gateway in front of it; by HTTP+SSE where it
+//             ends in /sse
 //   SERVER    the server itself; equal to ENDPOINT in a direct run
 // SERVER_ERA=modern says that the server is one of the modern era: it has no sessions, and nothing on a GET stream.
 // Prints a line per check and `N passed, N failed`; exit code 1 when one failed. `client.py` runs the same scenarios.
@@ -12,6 +13,8 @@ import { PATIENCE_MS, accept, runScenarios, signed, until } from './scenarios.mj
 
 const [label, endpoint, upstream] = process.argv.slice(2);
 const through = endpoint !== upstream;
+/** The client has one stream, which is its session. */
+const oldest = endpoint.endsWith('/sse');
 const modern = process.env.SERVER_ERA === 'modern';
 
 async function withPerson(answer, run, options) {
@@ -90,7 +93,9 @@ const scenarios = {
       const text = await person.call('count_slowly', args, { onprogress: (p) => progress.push(p) });
       assert.equal(text, 'counted to 5');
       const steps = [1, 2, 3, 4, 5];
-      assert.deepEqual(progress, steps.map((i) => ({ progress: i, total: 5, message: `slow ${i}` })));
+      // With HTTP+SSE this SDK forgets a call before it looks at the progress that came along with its outcome.
+      const came = oldest ? person.progress.map(({ progressToken, ...rest }) => rest) : progress;
+      assert.deepEqual(came, steps.map((i) => ({ progress: i, total: 5, message: `slow ${i}` })));
       assert.deepEqual(person.told.map(({ level, logger, data }) => [level, logger, data]),
         silent ? [] : steps.map((i) => ['info', 'slow', `at ${i}`]));
     }),
@@ -155,7 +160,7 @@ const scenarios = {
       await person.listening();
       return Object.assign(person, { name });
     }));
-    assert.notEqual(people[0].transport.sessionId, people[1].transport.sessionId);
+    assert.notEqual(people[0].sessionId, people[1].sessionId);
     const tools = modern ? ['ask'] : ['ask', 'ask_on_get'];
     await Promise.all(people.flatMap((person) => Array.from({ length: 10 }, async (_, i) => {
       const message = `${person.name} ${i}`;
@@ -197,13 +202,16 @@ const scenarios = {
     const headers = {
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
-      'mcp-session-id': person.transport.sessionId,
+      'mcp-session-id': person.sessionId,
       'mcp-protocol-version': person.version,
     };
+    const { address } = person;
     await person.leave();
     const body = JSON.stringify({ jsonrpc: '2.0', id: 9, method: 'tools/list' });
-    const response = await fetch(endpoint, { method: 'POST', headers, body });
-    assert.equal(response.status, 404, await response.text());
+    const late = () => fetch(address ?? endpoint, { method: 'POST', headers, body }).then(({ status }) => status);
+    // The end of a stream has no answer that could be waited for.
+    if (oldest) await until(async () => (await late()) === 404, 'the session ends with its stream');
+    assert.equal(await late(), 404);
     if (!modern) await withPerson(accept({}), async (next) => assert.equal(await next.call('counter'), '1'));
   },
 
@@ -212,7 +220,7 @@ const scenarios = {
     const seen = JSON.parse(await person.call('whoami'));
     const headers = { 'mcp-session-id': seen['mcp-session-id'], 'mcp-protocol-version': person.version };
     assert.equal((await fetch(upstream, { method: 'DELETE', headers })).status, 200);
-    await assert.rejects(person.call('counter'), (error) => error.code === 404);
+    await assert.rejects(person.call('counter'), (error) => error.code === (oldest ? -31003 : 404));
     await person.client.close();
     await withPerson(signed('ada'), async (next) => {
       assert.equal(await next.call('counter'), '1');
@@ -229,10 +237,10 @@ const scenarios = {
       if (through) {
         assert.equal(seen.authorization, undefined, 'the inbound credential went upstream');
         assert.equal(seen['x-api-key'], 'interop-upstream-key');
-        assert.notEqual(seen['mcp-session-id'], person.transport.sessionId);
+        assert.notEqual(seen['mcp-session-id'], person.sessionId);
       } else {
         assert.equal(seen.authorization, 'Bearer inbound-canary');
-        assert.equal(seen['mcp-session-id'], person.transport.sessionId);
+        assert.equal(seen['mcp-session-id'], person.sessionId);
       }
     }, { headers: { authorization: 'Bearer inbound-canary' } }),
 
@@ -275,7 +283,7 @@ const scenarios = {
       if (client.getServerCapabilities().logging) await client.setLoggingLevel('debug');
     }),
 
-  ...Object.fromEntries(['2025-03-26', '2025-06-18', '2025-11-25'].map((version) => [
+  ...Object.fromEntries([...(oldest ? ['2024-11-05'] : []), '2025-03-26', '2025-06-18', '2025-11-25'].map((version) => [
     `protocol version ${version}`,
     () =>
       withPerson(signed('ada'), async (person) => {

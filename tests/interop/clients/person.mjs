@@ -1,6 +1,7 @@
 // A person with the official TypeScript SDK 1.x, of the legacy era.
 import assert from 'node:assert/strict';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { Protocol } from '@modelcontextprotocol/sdk/shared/protocol.js';
 import {
@@ -22,6 +23,8 @@ export class Person {
   asked = [];
   sampled = [];
   told = [];
+  /** The progress that came, in the order of its coming; of all calls. */
+  progress = [];
 
   constructor(answer, capabilities = CAPABILITIES) {
     this.client = new Client({ name: 'interop-ts-client', version: '1.0.0' }, { capabilities });
@@ -49,10 +52,12 @@ export class Person {
     }
   }
 
-  /** Connects to `url`; `version` offers that revision instead of the SDK's newest, which takes the SDK's lower level. */
+  /** Connects to `url`, by HTTP+SSE where that ends in `/sse`; `version` offers that revision instead of the SDK's newest, which takes the SDK's lower level. */
   async connect({ url, version, headers = {} }) {
     const opened = new Promise((resolve) => (this.getStreamOpen = resolve));
-    this.transport = new StreamableHTTPClientTransport(new URL(url), {
+    const oldest = url.endsWith('/sse');
+    const Transport = oldest ? SSEClientTransport : StreamableHTTPClientTransport;
+    this.transport = new Transport(new URL(url), {
       requestInit: { headers },
       fetch: async (target, init) => {
         const response = await fetch(target, init);
@@ -60,20 +65,32 @@ export class Person {
         return response;
       },
     });
-    this.listening = () => bounded(opened, 'the GET stream opens');
+    // The one stream is open from the start; what takes its time is the gateway's at the server.
+    this.listening = () => bounded(oldest ? this.client.ping() : opened, 'the GET stream opens');
+    const negotiated = this.transport.setProtocolVersion.bind(this.transport);
+    this.transport.setProtocolVersion = (chosen) => negotiated((this.version = chosen));
     if (version === undefined) {
       await this.client.connect(this.transport);
-      this.version = this.transport.protocolVersion;
+      this.watch();
       return this;
     }
     await Protocol.prototype.connect.call(this.client, this.transport);
+    this.watch();
     const clientInfo = { name: 'interop-ts-client', version: '1.0.0' };
     const params = { protocolVersion: version, capabilities: CAPABILITIES, clientInfo };
     const answer = await this.client.request({ method: 'initialize', params }, InitializeResultSchema);
-    this.version = answer.protocolVersion;
     this.transport.setProtocolVersion(answer.protocolVersion);
     await this.client.notification({ method: 'notifications/initialized' });
     return this;
+  }
+
+  /** Looks at what comes before the SDK does. */
+  watch() {
+    const take = this.transport.onmessage;
+    this.transport.onmessage = (message, extra) => {
+      if (message.method === 'notifications/progress') this.progress.push(message.params);
+      take(message, extra);
+    };
   }
 
   result(name, args = {}, options = {}) {
@@ -87,8 +104,19 @@ export class Person {
     return result.content[0].text;
   }
 
+  /** Names the session to the gateway; with HTTP+SSE the address to post to does. */
+  get sessionId() {
+    return this.transport.sessionId ?? this.address?.searchParams.get('sessionId');
+  }
+
+  /** Where an HTTP+SSE session takes messages. */
+  get address() {
+    return this.transport._endpoint;
+  }
+
+  /** Ends the session: with HTTP+SSE by closing its stream, which is all that there is. */
   async leave() {
-    await this.transport.terminateSession();
+    await this.transport.terminateSession?.();
     await this.client.close();
   }
 }

@@ -8,6 +8,7 @@ import anyio
 import httpx
 import mcp.types as types
 from mcp import ClientSession
+from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from pydantic import FileUrl
 
@@ -28,6 +29,8 @@ class Person:
     session: ClientSession
     version: str
     session_id: Callable[[], str | None]
+    #: Whether its one stream is its session.
+    oldest = False
 
     def __init__(self, answer: Answer | None) -> None:
         self.answer = answer
@@ -63,6 +66,10 @@ class Person:
 
     async def listening(self) -> None:
         with anyio.fail_after(PATIENCE):
+            if self.oldest:
+                # The one stream is open from the start; what takes its time is the gateway's at the server.
+                await self.session.send_ping()
+                return
             await self.get_stream_open.wait()
 
     async def result(self, name: str, **arguments: Any) -> types.CallToolResult:
@@ -98,25 +105,43 @@ async def connected(
     version: str | None = None,
     headers: dict[str, str] | None = None,
 ) -> AsyncIterator[Person]:
-    """A person with a session, which ends with a DELETE; without `answer` it declares no capabilities."""
+    """A person with a session, which ends with a DELETE, or by HTTP+SSE with its stream where `url` ends in `/sse`;
+    without `answer` it declares no capabilities."""
     person = Person(answer)
+    person.oldest = url.endswith("/sse")
     able = answer is not None
-    timeout = httpx.Timeout(PATIENCE)
+    transport = one_stream if person.oldest else streamable
+    async with transport(url, person, headers) as (read, write):
+        async with ClientSession(
+            read,
+            write,
+            elicitation_callback=person.on_elicit if able else None,
+            sampling_callback=person.on_sampling if able else None,
+            list_roots_callback=person.on_roots if able else None,
+            message_handler=person.on_message,
+            client_info=types.Implementation(name="interop-py-client", version="1.0.0"),
+        ) as session:
+            person.session = session
+            await person.initialize(version)
+            yield person
+
+
+@asynccontextmanager
+async def streamable(url: str, person: Person, headers: dict[str, str] | None) -> AsyncIterator[tuple[Any, Any]]:
     hooks = {"response": [person.on_response]}
-    async with httpx.AsyncClient(timeout=timeout, headers=headers, event_hooks=hooks) as http:
+    async with httpx.AsyncClient(timeout=httpx.Timeout(PATIENCE), headers=headers, event_hooks=hooks) as http:
         async with streamable_http_client(url, http_client=http) as (read, write, session_id):
-            async with ClientSession(
-                read,
-                write,
-                elicitation_callback=person.on_elicit if able else None,
-                sampling_callback=person.on_sampling if able else None,
-                list_roots_callback=person.on_roots if able else None,
-                message_handler=person.on_message,
-                client_info=types.Implementation(name="interop-py-client", version="1.0.0"),
-            ) as session:
-                person.session, person.session_id = session, session_id
-                await person.initialize(version)
-                yield person
+            person.session_id = session_id
+            yield read, write
+
+
+@asynccontextmanager
+async def one_stream(url: str, person: Person, headers: dict[str, str] | None) -> AsyncIterator[tuple[Any, Any]]:
+    def opened(session_id: str) -> None:
+        person.session_id = lambda: session_id
+
+    async with sse_client(url, headers, on_session_created=opened) as (read, write):
+        yield read, write
 
 
 def accept(**content: Any) -> Answer:

@@ -22,6 +22,7 @@ const SERVERS = {
 const OF_HTTP = [
   'headers that reach the server',
   "lists, reads and errors are the server's own",
+  'state belongs to the person',
   'the server forgets the session; the client starts anew',
   'the server forgets the session; nobody notices',
   'protocol version 2025-03-26',

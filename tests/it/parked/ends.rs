@@ -254,7 +254,7 @@ async fn a_server_that_forgets_for_ever() {
         server.forget();
         let going = ask.start();
         let initialize = server.asked("initialize").await;
-        let result = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"ghost","version":"1"}}"#;
+        let result = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"logging":{},"resources":{"subscribe":true}},"serverInfo":{"name":"ghost","version":"1"}}"#;
         let mut response = crate::support::server::response(
             200,
             "application/json",

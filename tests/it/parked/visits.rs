@@ -221,9 +221,7 @@ async fn own_again(settings: &str, yaml: &str, noticed: bool) {
     if noticed {
         listening.abort().await;
         gateway
-            .audited("the end of the session", |line| {
-                line["type"] == "session.closed"
-            })
+            .audited("the next session", |line| line["type"] == "session.renewed")
             .await;
     }
     let going = ask.retry("2", &round, &round.all(OPENED)).start();

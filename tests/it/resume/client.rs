@@ -177,6 +177,7 @@ async fn an_event_id_is_good_in_its_own_session_alone() {
 }
 
 /// Streams are told apart: what one call sent is not replayed on the stream of another.
+/// Reported in modelcontextprotocol/servers#4099, modelcontextprotocol/typescript-sdk#943, `leehack/mcp_dart#137`.
 #[tokio::test]
 async fn a_stream_carries_its_own_again_and_nothing_else() {
     let (server, _gateway, session) = triple().await;

@@ -38,6 +38,7 @@ async fn elicit(stream: &Stream, id: &str, event: &str) {
 }
 
 /// A server that closes the stream of a call to be polled, and asks afterwards.
+/// Reported in microsoft/vscode#309104.
 #[tokio::test]
 async fn a_server_that_wants_to_be_polled_is_polled() {
     let (server, _gateway, session) = triple().await;

@@ -82,6 +82,12 @@ impl Setup {
         self
     }
 
+    /// Puts a server behind it of which these keys say all, as flow YAML.
+    pub(crate) fn server_as(mut self, name: &str, keys: &str) -> Self {
+        writeln!(self.servers, "  {name}: {keys}").unwrap();
+        self
+    }
+
     /// Puts a program behind it: the words of its command, and more keys as flow YAML without braces.
     pub(crate) fn program(mut self, name: &str, command: &[&str], more: &str) -> Self {
         let command = Value::from(command);
