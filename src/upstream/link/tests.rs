@@ -210,7 +210,7 @@ fn of_a_line_that_is_too_large_the_beginning_may_say_whose_it_is() {
         let mut answers = call(&link);
         let found = service.intake.too_large(&Bytes::from(beginning));
         assert_eq!(found, known, "{beginning}");
-        let ended = answers.next().now_or_never() == Some(None);
-        assert_eq!(ended, known, "{beginning}: its reader learns it");
+        let told = came(&mut answers).is_some_and(|it| it.is_empty());
+        assert_eq!(told, known, "{beginning}: its reader learns it");
     }
 }
