@@ -53,12 +53,13 @@ export class Person {
   }
 
   /** Connects to `url`, by HTTP+SSE where that ends in `/sse`; `version` offers that revision instead of the SDK's newest, which takes the SDK's lower level. */
-  async connect({ url, version, headers = {} }) {
+  async connect({ url, version, reconnectionOptions, headers = {} }) {
     const opened = new Promise((resolve) => (this.getStreamOpen = resolve));
     const oldest = url.endsWith('/sse');
     const Transport = oldest ? SSEClientTransport : StreamableHTTPClientTransport;
     this.transport = new Transport(new URL(url), {
       requestInit: { headers },
+      reconnectionOptions,
       fetch: async (target, init) => {
         const response = await fetch(target, init);
         if (init?.method === 'GET' && response.ok) this.getStreamOpen();

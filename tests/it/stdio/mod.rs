@@ -12,6 +12,7 @@ mod logs;
 mod modern;
 mod owners;
 mod probing;
+mod shared;
 mod starting;
 
 use std::path::{Path, PathBuf};

@@ -65,7 +65,7 @@ call() { # id, line
     # Asks once, or twice at once.
     ask)
       if [[ $era == legacy ]]; then
-        ask "\"q-$id\"" "$id" "$(plain "$line" x)"
+        ask "\"q-${id//\"/}\"" "$id" "$(plain "$line" x)"
       elif [[ $line == *'"inputResponses"'* ]]; then
         text "$id" "$(plain "$line" nick)"
       else
@@ -141,7 +141,7 @@ call() { # id, line
     legacy_of_pipes) setsid sleep 1000 & text "$id" $!; exit 0 ;;
     stubborn) text "$id" $$; trap '' TERM; exec sleep 1000 ;;
     freeze) text "$id" $$; kill -STOP $$ ;;
-    changed) notice tools/list_changed "{\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":$subscription}}"; text "$id" told ;;
+    changed) notice tools/list_changed "{\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":${subscription:-0}}}"; text "$id" told ;;
     *) say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32602,\"message\":\"no such tool: $tool\"}}" ;;
   esac
 }
