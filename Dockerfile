@@ -9,8 +9,11 @@
 # deploy/compose.yaml is a complete example.
 
 FROM rust:1.95-alpine AS build
-# aws-lc and mimalloc are C; `static` is what Rust makes of musl by default.
+# aws-lc and jemalloc are C; `static` is what Rust makes of musl by default.
 RUN apk add --no-cache build-base
+# With musl jemalloc has no thread that gives memory back while nothing happens. So that any work does it, there is one
+# arena for all threads, and what is free stays for a second only.
+ENV JEMALLOC_SYS_WITH_MALLOC_CONF=narenas:1,dirty_decay_ms:1000,muzzy_decay_ms:0
 WORKDIR /build
 # rust-toolchain.toml stays outside: this image brings its toolchain with it.
 COPY Cargo.toml Cargo.lock ./

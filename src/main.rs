@@ -2,13 +2,13 @@
 
 use std::process::ExitCode;
 
-/// Streams make many small, short-lived buffers on many threads, which the allocator of musl is not made
-/// for. Most of what mimalloc had at a peak it keeps for the next one: a block that another thread frees
-/// goes back only when its own thread allocates again. So a process stays as large as it was when its
-/// sessions have ended, and does not grow when as many come again.
-#[cfg(feature = "mimalloc")]
+/// Streams make many small, short-lived buffers on many threads, which the allocators of C libraries are not
+/// made for. A gateway is large while many people are away with questions, and then it should be small again:
+/// jemalloc gives back to the system what nobody has used for ten seconds, from a thread of its own, also when
+/// nothing happens any more.
+#[cfg(feature = "jemalloc")]
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     contraflow::cli::run(std::env::args_os())

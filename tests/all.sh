@@ -4,7 +4,7 @@
 #   format · lints · documentation · cargo test · dependency rules · unused dependencies · build · official MCP software around the gateway
 #
 # Needs the Rust toolchain of rust-toolchain.toml and a C compiler. Installs the rest by itself: cargo-deny and
-# cargo-machete (built once for the machine, some minutes), packages from PyPI and npm, and on a machine without them jq and
+# cargo-machete (built once for the machine, some minutes), packages from PyPI and npm, and on a machine without them make, jq and
 # Python (by apt-get) and Node (from PyPI). Stops at the first step that fails, with exit code 1. The last line is the sum of all
 # steps: `N passed, N failed`. SKIP_INTEROP=1 leaves out what needs Python and Node.
 set -uo pipefail
@@ -59,6 +59,7 @@ program() {
 }
 
 step "format" one cargo fmt --check
+step "make" one program make
 step "lints" one cargo clippy --locked --all-targets --quiet -- -D warnings
 step "documentation" one env RUSTDOCFLAGS="-D warnings" cargo doc --locked --quiet --no-deps --document-private-items
 step "jq" one program jq

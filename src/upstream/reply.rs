@@ -36,6 +36,7 @@ pub struct Reply {
 pub struct Events {
     body: Source,
     decoder: Decoder,
+    limit: usize,
 }
 
 /// Where an answer comes from.
@@ -96,7 +97,10 @@ impl Reply {
                 Source::Nothing,
             ),
         };
-        Self::made(what, status, body, troubles)
+        Self {
+            limit,
+            ..Self::made(what, status, body, troubles)
+        }
     }
 
     /// What belongs to no request on a link; none, when somebody else reads it.
@@ -184,6 +188,7 @@ impl Reply {
         Events {
             body: self.body,
             decoder: Decoder::new(self.limit),
+            limit: self.limit,
         }
     }
 }
@@ -200,7 +205,13 @@ impl Events {
             }
             let body = match &mut self.body {
                 Source::Http(body) => body,
-                Source::Request(answers) => return Ok(answers.next().await.map(event)),
+                Source::Request(answers) => {
+                    let next = answers.next().await;
+                    if next.as_ref().is_some_and(Bytes::is_empty) {
+                        return Err(TooLarge(self.limit).into());
+                    }
+                    return Ok(next.map(event));
+                }
                 Source::Rest(rest) => return Ok(rest.recv().await.map(event)),
                 Source::Nothing => return Ok(None),
             };

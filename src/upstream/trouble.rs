@@ -9,6 +9,8 @@
 //! - At most one line in a second for each server; the next one tells how many were left out.
 
 use std::fmt;
+#[cfg(test)]
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
@@ -69,6 +71,16 @@ impl Troubles {
             origin: server.at.shown(),
             pace: Pace::default(),
         }
+    }
+
+    /// Those of a server that a test makes up.
+    #[cfg(test)]
+    pub(super) fn of_nobody() -> Arc<Self> {
+        Arc::new(Self {
+            server: ServerName("nobody".into()),
+            origin: String::new(),
+            pace: Pace::default(),
+        })
     }
 
     /// Whose they are.

@@ -109,3 +109,51 @@ pub fn keep(told: impl BufRead) {
     std::thread::sleep(GRACE);
     all(Signal::SIGKILL);
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufReader, Read as _};
+    use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+    use std::process::{Child, Command};
+
+    use super::*;
+
+    /// A process in a group of its own, which has begun.
+    fn process(before: &str) -> Child {
+        let script = format!("{before} echo ready; exec sleep 1000");
+        let mut command = Command::new("sh");
+        command.args(["-c", &script]).process_group(0);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut ready = [0; 6];
+        let mut stdout = child.stdout.take().unwrap();
+        stdout.read_exact(&mut ready).unwrap();
+        child
+    }
+
+    /// The signal that ended it.
+    fn ended_by(mut child: Child) -> Option<i32> {
+        child.wait().unwrap().signal()
+    }
+
+    #[test]
+    fn when_the_gateway_is_gone_those_are_killed_that_were_not_taken_back() {
+        let [left, stubborn] = [process(""), process("trap '' TERM;")];
+        let [mut over, mut other] = [process(""), process("")];
+        let told = format!(
+            "+{}\n+{}\n+{}\n-{}\n+0\n+1\n+-5\n+\nnonsense\n\n+{}x\n",
+            left.id(),
+            over.id(),
+            stubborn.id(),
+            over.id(),
+            other.id(),
+        );
+        keep(BufReader::new(told.as_bytes()));
+        assert_eq!(ended_by(left), Some(15), "it was asked to end");
+        assert_eq!(ended_by(stubborn), Some(9));
+        for child in [&mut over, &mut other] {
+            assert!(child.try_wait().unwrap().is_none(), "not its business");
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+}

@@ -2,7 +2,7 @@
 # Judges the gateway with software we did not write: official SDKs of both eras on both sides, the conformance suite,
 # loads of questions, and hostile tokens of a real identity provider. README.md beside this file says what each part does.
 #
-# Usage: tests/interop/run.sh [matrix] [eras] [oldest] [policy] [everything] [conformance] [load] [parked] [idp]
+# Usage: tests/interop/run.sh [matrix] [eras] [oldest] [policy] [everything] [transports] [conformance] [load] [parked] [abandoned] [chaos] [idp]
 # (default: all; idp only with a gateway)
 # CONTRAFLOW_BIN names the gateway; without it everything runs directly against the servers, which judges the judges.
 # Ends with a line `N passed, N failed`; exit code 1 when something failed.
@@ -22,16 +22,19 @@ declare -A SCRIPTS=(
   [oldest]=judge/oldest.mjs
   [policy]=judge/policy.mjs
   [everything]=judge/everything.mjs
+  [transports]=judge/transports.mjs
   [conformance]=conformance/compare.mjs
   [load]=load/questions.mjs
   [parked]=load/parked.mjs
+  [abandoned]=load/abandoned.mjs
+  [chaos]=load/chaos.mjs
   [idp]=judge/idp.mjs
 )
 passed=0
 failed=0
 parts=("$@")
 if [ $# = 0 ]; then
-  parts=(matrix eras oldest policy everything conformance load parked)
+  parts=(matrix eras oldest policy everything transports conformance load parked abandoned chaos)
   if [ -n "${CONTRAFLOW_BIN:-}" ] && [ -e idp/hostile.mjs ]; then parts+=(idp); fi
 fi
 # Logs of old runs; a run that is still going is younger.

@@ -92,7 +92,12 @@ fn the_complete_file_means_what_it_shows() {
 #[test]
 fn the_documents_and_the_containers_have_files_that_load() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for name in ["README.md", "docs/questions.md", "docs/http-sse.md"] {
+    for name in [
+        "README.md",
+        "docs/questions.md",
+        "docs/http-sse.md",
+        "docs/servers.md",
+    ] {
         let text = std::fs::read_to_string(root.join(name)).unwrap();
         let blocks: Vec<&str> = text.split("```yaml\n").skip(1).collect();
         assert!(!blocks.is_empty(), "{name}");

@@ -68,6 +68,8 @@ pub struct Call {
     progress: Option<Bytes>,
     logs: VecDeque<Bytes>,
     outcome: Option<Message>,
+    /// The server has answered.
+    concluded: bool,
 }
 
 impl Call {
@@ -89,7 +91,13 @@ impl Call {
             progress: None,
             logs: VecDeque::new(),
             outcome: None,
+            concluded: false,
         }
+    }
+
+    /// Whether the server has answered, so that what is still open may be another call's.
+    pub fn has_concluded(&self) -> bool {
+        self.concluded
     }
 
     /// Where it is.
@@ -168,7 +176,16 @@ impl Call {
             (State::Parked, Input::Outcome(response)) => {
                 self.state = State::ParkedDone;
                 self.in_flight = false;
+                self.concluded = true;
                 self.outcome = Some(response);
+                if self.limits.guessed {
+                    // What the person is asked may be another call's, and is answered all the same.
+                    return self
+                        .queued
+                        .drain(..)
+                        .map(|it| absent(it.id, &it.method))
+                        .collect();
+                }
                 self.settle()
             }
             (
@@ -183,7 +200,7 @@ impl Call {
             }
             (State::ParkedDone | State::Visiting, Input::End) => {
                 self.forget();
-                Vec::new()
+                self.settle()
             }
             // The client is away anyway, nothing is in flight, or everything has been said.
             (State::Parked | State::ParkedDone | State::Visiting, Input::Gone)
@@ -205,7 +222,7 @@ impl Call {
             State::Parked => self.abort(),
             State::ParkedDone | State::Visiting => {
                 self.forget();
-                Vec::new()
+                self.settle()
             }
             State::Delivered | State::Aborted => Vec::new(),
         }
@@ -225,14 +242,6 @@ impl Call {
         if self.state == State::Visiting {
             return self.come_from_visits(now, retry);
         }
-        if let Some(outcome) = self.outcome.take() {
-            self.until = None;
-            self.state = State::Running;
-            self.capabilities = retry.capabilities;
-            let mut outputs = self.flush();
-            outputs.extend(self.conclude(now, outcome));
-            return Ok(outputs);
-        }
         self.check_answers(&retry.answers)?;
         self.until = None;
         self.state = State::Running;
@@ -244,6 +253,10 @@ impl Call {
                 let asked = self.shown.remove(at);
                 outputs.push(Output::Answer(asked.id, for_server(&asked.method, answer)));
             }
+        }
+        if let Some(outcome) = self.outcome.take() {
+            outputs.extend(self.conclude(now, outcome));
+            return Ok(outputs);
         }
         let answered = before != self.shown.len() || before == 0;
         outputs.extend(self.refuse_undeclared());

@@ -18,6 +18,9 @@ pub struct Limits {
     pub park: Duration,
     /// The most rounds of one call, counting those that ask again; clients stop at ten.
     pub rounds: u32,
+    /// Whether its questions are only probably its own, as over a transport that does not say whose they
+    /// are: one that its person is asked outlives it then, until they answer.
+    pub guessed: bool,
 }
 
 impl Default for Limits {
@@ -26,6 +29,7 @@ impl Default for Limits {
             window: Duration::from_millis(50),
             park: Duration::from_mins(10),
             rounds: 8,
+            guessed: false,
         }
     }
 }

@@ -15,6 +15,7 @@ impl Call {
     /// The server's response, while a client is attached.
     pub(super) fn conclude(&mut self, now: Instant, response: Message) -> Vec<Output> {
         self.in_flight = false;
+        self.concluded = true;
         let mut outputs = self.settle();
         outputs.extend(match response.error().and_then(replay::visits) {
             Some(visits) => self.send_visiting(now, visits, response),
@@ -101,6 +102,7 @@ impl Call {
             return Vec::new();
         }
         self.in_flight = true;
+        self.concluded = false;
         self.visited.clear();
         vec![Output::Again]
     }

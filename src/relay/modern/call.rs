@@ -284,8 +284,7 @@ impl Driver {
 
     async fn settle(&self, id: QuestionId, settlement: Settlement) {
         let session = &self.attempt.pooled.session;
-        let over = !self.call.is_in_flight() && self.call.state() != State::Aborted;
-        if over && session.adopt(id).await {
+        if self.call.has_concluded() && session.adopt(id).await {
             return;
         }
         session.settle(id, settlement).await;

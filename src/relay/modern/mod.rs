@@ -194,7 +194,7 @@ impl Visit<'_> {
         let (retries, desk) = channel(1);
         let driver = Driver {
             id,
-            call: Call::new(self.limits(), self.request.capabilities),
+            call: Call::new(self.limits(&attempt), self.request.capabilities),
             attempt,
             key: self.key(),
             inner,
@@ -272,8 +272,10 @@ impl Visit<'_> {
         Ok(Message::parse(&Bytes::from(whole.into_owned()))?)
     }
 
-    fn limits(&self) -> Limits {
+    fn limits(&self, attempt: &Attempt) -> Limits {
+        let tenure = attempt.pooled.session.tenure();
         Limits {
+            guessed: tenure.is_some_and(|tenure| tenure.wire.is_link()),
             park: self
                 .policy
                 .patience()

@@ -99,6 +99,17 @@ impl Books {
         self.waiting.remove(id).is_some()
     }
 
+    /// The response to a request has come and is too large: who waits for it gets an empty message, which is
+    /// the last one. Whether somebody does.
+    pub(super) fn spoil(&mut self, id: &str) -> bool {
+        let Some(waiting) = self.waiting.remove(id) else {
+            return false;
+        };
+        // A reader with much to read learns that nothing more comes.
+        let _full = waiting.to.try_send(Bytes::new());
+        true
+    }
+
     /// Where a message of the server goes.
     pub(super) fn sort(&mut self, message: &Message) -> Place {
         let bytes = || message.bytes().clone();

@@ -327,7 +327,11 @@ async fn pass_answer(
                 hub.give(port, &answer.with_id(&id)).await;
             }
             Ok(message) => hub.notice(&message).await,
-            Err(_) => {}
+            Err(_) => {
+                let text = "the answer of the server is too large";
+                let error = message::error(Some(&id), -32603, text, None);
+                hub.give(port, &error).await;
+            }
         }
     }
 }

@@ -269,7 +269,7 @@ fn one_line(message: &[u8]) -> Bytes {
 }
 
 impl Answers {
-    /// The next message; none when no more comes. Dropping the future loses nothing.
+    /// The next message, an empty one in place of a response that is too large; none when no more comes. Dropping the future loses nothing.
     pub(super) async fn next(&mut self) -> Option<Bytes> {
         self.comes.recv().await
     }
@@ -350,7 +350,7 @@ impl Intake {
             .and_then(|rest| rest.split([',', '}']).next())
             .map(str::trim_end);
         tracing::warn!(server = %self.troubles.server(), "the server wrote a line that is too large");
-        id.is_some_and(|id| self.books.lock().forget(id))
+        id.is_some_and(|id| self.books.lock().spoil(id))
     }
 }
 

@@ -57,15 +57,15 @@ try {
     const config = [
       `listen: 127.0.0.1:${port}`,
       'servers:',
-      `  stdio: { command: [${JSON.stringify(NODE)}, ${JSON.stringify(SERVER)}, stdio] }`,
-      `  sse: { url: "${urls.sse}", transport: sse }`,
-      `  http: { url: "${urls.http}" }`,
+      `  over-stdio: { command: [${JSON.stringify(NODE)}, ${JSON.stringify(SERVER)}, stdio] }`,
+      `  over-sse: { url: "${urls.sse}", transport: sse }`,
+      `  over-http: { url: "${urls.http}" }`,
       `audit: { file: ${JSON.stringify(auditOf())} }`,
     ];
     await serveGateway(binary, port, `${config.join('\n')}\n`);
     for (const [transport, expected] of Object.entries(direct)) {
       for (const era of ['legacy', 'modern']) {
-        const steps = await walk(era, 'http', `http://127.0.0.1:${port}/mcp/${transport}`);
+        const steps = await walk(era, 'http', `http://127.0.0.1:${port}/mcp/over-${transport}`);
         for (const [step, value] of expected) {
           const got = steps.get(step);
           check(`${era} client > gateway > ${transport}: ${step}`, got === value, `\n  direct   ${excerpt(value)}\n  through  ${excerpt(got)}`);

@@ -50,10 +50,18 @@ export function endGateway(name = 'gateway', seconds = 30) {
   });
 }
 
-/** The resident memory of the gateway, in MiB (from /proc). */
+/**
+ * The memory of the gateway, in MiB (from /proc): what it has of its own now, and the most that was resident, with its
+ * program, which comes in piece by piece as it is used and is large where it was built without optimisation.
+ */
 export function gatewayMemory() {
-  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${gateways.get('gateway').pid}/status`, 'utf8'))[1]) / 1024;
+  const status = readFileSync(`/proc/${gateways.get('gateway').pid}/status`, 'utf8');
+  const read = (name) => Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)[1]) / 1024;
+  return { now: read('RssAnon'), peak: read('VmHWM') };
 }
+
+/** The process of the gateway. */
+export const gatewayId = (name = 'gateway') => gateways.get(name).pid;
 
 /** Kills every child. */
 export function stopAll() {
@@ -102,6 +110,9 @@ export async function serveGateway(binary, port, config, name = 'gateway') {
   gateways.set(name, start(name, binary, ['serve', '--config', file]));
   await ready(gateways.get(name), name, `http://127.0.0.1:${port}/readyz`);
 }
+
+/** Starts a server that may be killed at any time; it is not waited for. */
+export const startKillable = (name, command, args) => start(name, command, args);
 
 /** Starts a program and waits until `url` answers, with success or as `good` says. */
 export async function startProgram(name, command, args, url, env = {}, good = undefined) {

@@ -2,7 +2,8 @@
 // with the clients of both eras and the same expectations as everywhere.
 //
 // Usage: node judge/transports.mjs        (CONTRAFLOW_BIN names the gateway; without it there is nothing to run)
-// CELL=ts2-py-stdio narrows it down to one client and server, ONLY=text to the scenarios whose name contains it.
+// Each server is met by one client of each era; ALL=1 plays every client at every server. CELL=ts2-py-stdio narrows it down
+// to one client and server, ONLY=text to the scenarios whose name contains it.
 import { randomBytes, createHash } from 'node:crypto';
 import { HERE, RUN, auditOf, freePort, run, serveGateway, startServer, stopAll } from './processes.mjs';
 import { judgeRecords } from './records.mjs';
@@ -18,12 +19,23 @@ const SERVERS = {
   'py-sse': ['py', 'sse'],
 };
 
+/** The clients that each server meets. */
+const PAIRS = {
+  'ts-stdio': ['py', 'ts2'],
+  'py-stdio': ['ts', 'py2'],
+  'ts2-stdio': ['ts', 'py2'],
+  'py2-stdio': ['py', 'ts2'],
+  'ts-sse': ['ts', 'py2'],
+  'py-sse': ['py', 'ts2'],
+};
+
 /** What has to do with HTTP at the server: its headers, its sessions, and the addresses of both sides. */
 const OF_HTTP = [
   'headers that reach the server',
   "lists, reads and errors are the server's own",
   'state belongs to the person',
-  'the server forgets the session; the client starts anew',
+  'the server forgets the session; the gateway goes on, or the client starts anew',
+  "an unknown protocol version gets the server's choice",
   'the server forgets the session; nobody notices',
   'protocol version 2025-03-26',
   'protocol version 2025-06-18',
@@ -90,7 +102,8 @@ try {
   };
   for (const [client, { era }] of Object.entries(SDK_CLIENTS)) {
     for (const server of Object.keys(SERVERS)) {
-      if (process.env.CELL && process.env.CELL !== `${client}-${server}`) continue;
+      const wanted = process.env.CELL ? process.env.CELL === `${client}-${server}` : process.env.ALL || PAIRS[server].includes(client);
+      if (!wanted) continue;
       await cell(client, server, endpoint[era](server));
     }
   }

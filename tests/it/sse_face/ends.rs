@@ -2,7 +2,7 @@
 
 use super::{Old, before, gateway, knock, triple};
 use crate::support::client::initialize;
-use crate::support::{Client, NOTHING, Server, json};
+use crate::support::{Client, NOTHING, Server, Setup, json};
 
 /// Losing the stream is losing the session: calls are cancelled at the server, questions have an answer, the
 /// server's session ends, and nothing of it can be taken up again.
@@ -89,7 +89,7 @@ async fn a_handshake_that_fails_ends_the_stream() {
     assert_eq!(json::id(&answer), "\"init\"");
     old.stream.ends().await;
 
-    let nobody = crate::support::Setup::new().server_at("alpha", "http://127.0.0.1:1/mcp", "{}");
+    let nobody = Setup::new().server_at("alpha", "http://127.0.0.1:1/mcp", "{}");
     let gateway = nobody.yaml("legacy_sse: true").start().await;
     let mut old = Old::connect(&Client::new(&gateway, "alpha")).await;
     old.post(&initialize("2024-11-05", NOTHING)).await;
@@ -105,11 +105,15 @@ async fn a_handshake_that_fails_ends_the_stream() {
     assert_eq!(call["reason"], "upstream_unavailable");
 }
 
-/// The server forgets the session: the call says so, and the stream ends, which is all that makes such a
-/// client begin anew.
+/// The server forgets the session, and the operator wants no new one: the call says so, and the stream ends, which
+/// is all that makes such a client begin anew.
 #[tokio::test]
 async fn the_stream_ends_with_the_servers_session() {
-    let (server, gateway, mut old) = triple().await;
+    let server = Server::start().await;
+    let strict = "{ on_session_lost: tell }";
+    let setup = Setup::new().server_with("alpha", &server, strict);
+    let gateway = setup.yaml("legacy_sse: true").start().await;
+    let mut old = Old::open(&Client::new(&gateway, "alpha")).await;
     old.works().await;
     server.forget();
     old.call("1", "echo").await;
@@ -121,6 +125,17 @@ async fn the_stream_ends_with_the_servers_session() {
     assert_eq!(status, 404);
     let mut again = Old::open(&Client::new(&gateway, "alpha")).await;
     again.works().await;
+}
+
+/// Where the gateway goes on with a new session at the server, the stream goes on too.
+#[tokio::test]
+async fn the_stream_outlives_a_server_that_forgets() {
+    let (server, _gateway, mut old) = triple().await;
+    old.works().await;
+    server.forget();
+    old.call("1", "echo").await;
+    while json::parse(&old.stream.next().await)["id"] != 1 {}
+    assert_eq!(server.opened().len(), 2);
 }
 
 /// Shutdown: a call that runs has its outcome, then the stream ends. One that nobody uses ends at once.

@@ -12,9 +12,9 @@ async fn a_call_in_flight_gets_an_error_that_names_the_server() {
     let mut reply = session.call("1", "exit", "{}").await;
     for reply in [&mut reply, &mut hanging] {
         let error = reply.json().await["error"].clone();
-        assert_eq!(error["code"], -32603, "{error}");
+        assert_eq!(error["code"], -31003, "{error}");
         assert_eq!(error["data"]["upstream"], "alpha", "{error}");
-        assert_eq!(error["data"]["reason"], "outcome_unknown", "{error}");
+        assert_eq!(error["data"]["reason"], "session_lost", "{error}");
         let text = error["message"].as_str().unwrap();
         assert!(text.contains(r#"the server "alpha""#), "{text}");
     }
@@ -32,7 +32,7 @@ async fn a_modern_client_gets_the_error_too_and_the_next_call_a_new_process() {
     let (status, code, reason) = client.call("1", "exit", "{}").refused().await;
     assert_eq!(
         (status, code, reason.as_str()),
-        (200, -32603, "outcome_unknown")
+        (200, -31003, "session_lost")
     );
     first.is_gone().await;
     let second = Process::read(&client.text("pid", "{}").await);
@@ -55,15 +55,31 @@ async fn a_question_of_a_program_that_has_ended_is_withdrawn() {
     let mut reply = session.call("1", "ask_and_exit", "{}").await;
     let question = reply.question("elicitation/create").await;
     tokio::fs::write(&go, "now\n").await.unwrap();
-    let (mut withdrawn, mut failed) = (false, false);
-    while let Some(message) = reply.maybe_next().await {
-        match json::method(&message).as_deref() {
-            Some("notifications/cancelled") => withdrawn = true,
-            _ => failed = json::parse(&message)["error"]["code"] == -32603,
+    let mut withdrawn = false;
+    let mut is_notice = |message: &str| {
+        let method = json::method(message);
+        let cancelled = method.as_deref() == Some("notifications/cancelled");
+        withdrawn |= cancelled && message.contains(&json::id(&question));
+        method.is_some()
+    };
+    let failure = loop {
+        let message = reply.next().await;
+        if !is_notice(&message) {
+            break json::parse(&message);
         }
-    }
-    assert!(failed, "the call fails");
-    assert!(withdrawn, "the question is withdrawn");
+    };
+    assert_eq!(failure["error"]["code"], -31003, "{failure}");
+    // The session goes on with another process, which knows nothing of the question; its person is told, on
+    // whichever stream there is.
+    let mut next = session.call("2", "echo", r#"{"x":1}"#).await;
+    let answer = loop {
+        let message = next.next().await;
+        if !is_notice(&message) {
+            break message;
+        }
+    };
+    assert_eq!(json::text_of(&answer), "1");
+    assert!(withdrawn);
     let ended = gateway
         .audited("the end of the question", |line| {
             line["type"] == "question.answered"
@@ -72,7 +88,7 @@ async fn a_question_of_a_program_that_has_ended_is_withdrawn() {
     assert_ne!(ended["outcome"], "ok", "{ended}");
     // An answer that comes too late hurts nobody.
     session.answer(&question, r#"{"action":"decline"}"#).await;
-    open(&gateway).await.works().await;
+    session.works().await;
 }
 
 #[tokio::test]
@@ -116,7 +132,7 @@ async fn a_program_that_shuts_its_output_is_ended() {
     let process = Process::of(&session).await;
     assert_eq!(
         session.call("1", "shut_output", "{}").await.error().await,
-        -32603
+        -31003
     );
     process.is_gone().await;
 }
@@ -135,7 +151,7 @@ async fn a_program_whose_pipes_are_held_by_others_has_ended_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_program_that_ends_before_it_answers_initialize_says_so() {
+async fn a_program_that_ends_before_it_answers_initialize_is_notice() {
     let gateway = legacy_with(&["ends-early"], "").await;
     let client = Client::new(&gateway, "alpha");
     let mut reply = client

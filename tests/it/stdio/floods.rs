@@ -32,6 +32,10 @@ async fn an_answer_that_is_too_large_fails_its_call_alone() {
     let mut reply = session.call("1", "huge", &of(300 * MIB)).await;
     let error = reply.json().await["error"].clone();
     assert_eq!(error["code"], -32603, "{error}");
+    assert_eq!(
+        error["message"],
+        r#"the server "alpha" sent a message that is too large"#
+    );
     gateway
         .says("the server wrote a line that is too large")
         .await;
@@ -47,7 +51,7 @@ async fn a_line_that_is_too_large_and_nobodys_ends_the_process() {
         let session = open(&gateway).await;
         let process = Process::of(&session).await;
         let mut reply = session.call("1", tool, &of(20 * MIB)).await;
-        assert_eq!(reply.error().await, -32603, "{tool}");
+        assert_eq!(reply.error().await, -31003, "{tool}");
         process.is_gone().await;
     }
     open(&gateway).await.works().await;

@@ -32,7 +32,7 @@ async fn the_place_of_a_process_that_ended_by_itself_is_free_again() {
     let gateway = legacy_with(&[], "processes: 1").await;
     for _ in 0..5 {
         let session = open(&gateway).await;
-        assert_eq!(session.call("1", "exit", "{}").await.error().await, -32603);
+        assert_eq!(session.call("1", "exit", "{}").await.error().await, -31003);
     }
 }
 

@@ -148,6 +148,7 @@ call() { # id, line
 
 answered() { # id, line
   local key=${1//\"/} what
+  [[ -z $key ]] && return
   local call=${call_of[$key]-}
   [[ -z $call ]] && return
   unset "call_of[$key]"

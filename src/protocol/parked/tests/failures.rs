@@ -218,6 +218,39 @@ fn f14_the_session_dies_while_the_client_is_away() {
     assert_eq!(delivered, ["done error -31003"]);
 }
 
+/// Over standard input and output nothing says whose a question is: it may be that of another call of the person.
+#[test]
+fn what_may_be_another_calls_is_answered_all_the_same() {
+    let limits = Limits {
+        guessed: true,
+        ..Limits::default()
+    };
+    let parked = || {
+        let mut talk = Talk::with(limits, EVERYTHING);
+        talk.ask("shown", FORM);
+        talk.wait(WINDOW);
+        talk.ask("queued", FORM);
+        assert_eq!(talk.outcome("result"), ["dismiss queued"]);
+        assert!(talk.call.has_concluded());
+        talk
+    };
+    let mut talk = parked();
+    assert_eq!(
+        talk.retry(1, &[("e1", ACCEPT)]).unwrap(),
+        [
+            r#"answer shown {"action":"accept","content":{"size":"M"}}"#,
+            "done result"
+        ]
+    );
+    let mut talk = parked();
+    assert_eq!(
+        talk.retry(1, &[]).unwrap(),
+        ["dismiss shown", "done result"]
+    );
+    let mut talk = parked();
+    assert_eq!(talk.wait(PARK), ["dismiss shown"]);
+}
+
 #[test]
 fn f15_the_server_finishes_while_the_client_is_away() {
     let mut talk = Talk::parked(&[("size", FORM)]);

@@ -240,3 +240,6 @@ impl Programs {
 fn now() -> Instant {
     Instant::now()
 }
+
+#[cfg(test)]
+mod tests;
