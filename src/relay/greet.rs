@@ -19,8 +19,9 @@ use crate::upstream::server::{Connected, Upstream, Wire};
 use crate::upstream::trouble::Trouble;
 
 /// How long a server may take to open a session, if a call may take longer: meanwhile it holds a
-/// place among the sessions.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// place among the sessions. Clients commonly wait a minute: with what it takes to find out the era before, that
+/// is long enough for them to hear which server it was that said nothing.
+const PATIENCE: Duration = Duration::from_secs(45);
 
 /// The id of `initialize` towards the server; calls count from 1.
 const ID: &str = "0";
@@ -64,7 +65,7 @@ impl Greeting {
     }
 }
 
-/// Sends `initialize`, and waits for the answer as long as for a call (`call`), a minute at most. A
+/// Sends `initialize`, and waits for the answer as long as for a call (`call`), 45 s at most. A
 /// session that a server opens in vain is ended.
 ///
 /// # Errors

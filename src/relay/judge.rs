@@ -54,12 +54,14 @@ impl LiveSession {
                 .refuse(question, &waits, (-31006, "audit_full"), text, None)
                 .await;
         };
-        if self.face() == Face::Modern && question.method() == "ping" {
-            // It asks whether the session lives, and that is the gateway's.
+        let carried = |face| self.state().streams.has_route(leg, face);
+        if question.method() == "ping" && (self.face() == Face::Modern || !carried(Face::Legacy)) {
+            // It asks whether the session lives. That is the gateway's to say where it holds the session, and where
+            // the client, who need not listen, can't be asked.
             let id = question.id().unwrap_or("null");
             return self.tell_asker(&waits, message::result(id, "{}")).await;
         }
-        if self.face() == Face::Modern && !self.state().streams.has_route(leg, Face::Modern) {
+        if self.face() == Face::Modern && !carried(Face::Modern) {
             return self
                 .refuse(question, &waits, (-32602, "no_call"), NO_CALL, Some(slot))
                 .await;

@@ -4,7 +4,7 @@
 //! ```text
 //!   link of a session ──┐                                ┌──► answers, by the ids of the port
 //!   link of a session ──┼─ port ── hub ── link ── process ┤
-//!   link of a session ──┘                                └──► list_changed and updates, to all
+//!   link of a session ──┘                                └──► list_changed to all, updates to subscribers
 //! ```
 //!
 //! # Invariants
@@ -25,6 +25,7 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::watched::Watched;
 use super::{Answers, Intake, Link, Posted, Service};
 use crate::protocol::message::{self, Kind, Message};
 use crate::protocol::object::{edit, members, quoted, text};
@@ -33,8 +34,8 @@ use crate::upstream::client::ClientError;
 use crate::upstream::era::GATEWAY;
 use crate::upstream::trouble::Troubles;
 
-/// How long a server may take to begin.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// How long a server may take to begin. It is less than the minute that clients commonly wait.
+const PATIENCE: Duration = Duration::from_secs(45);
 
 /// A process that several sessions share.
 #[derive(Debug)]
@@ -43,6 +44,8 @@ pub(in crate::upstream) struct Hub {
     /// What the server answered to `initialize` (JSON text).
     initialized: Box<str>,
     ports: Mutex<HashMap<u64, Arc<tokio::sync::Mutex<Intake>>>>,
+    /// Who subscribed to what.
+    watched: Mutex<Watched>,
     next: AtomicU64,
     /// When somebody was last seen to use it.
     used: Mutex<Option<Instant>>,
@@ -77,6 +80,7 @@ impl Hub {
             link,
             initialized: initialized.into(),
             ports: Mutex::default(),
+            watched: Mutex::default(),
             next: AtomicU64::new(1),
             used: Mutex::default(),
             troubles,
@@ -108,7 +112,7 @@ impl Hub {
                 () = ended.cancelled() => {}
             }
             if let Some(hub) = hub.upgrade() {
-                hub.ports.lock().remove(&number);
+                hub.leave(number);
             }
         });
         link
@@ -134,6 +138,11 @@ impl Hub {
         self.link.closing.cancel();
     }
 
+    fn leave(&self, port: u64) {
+        self.ports.lock().remove(&port);
+        self.watched.lock().leave(port);
+    }
+
     fn intake(&self, port: u64) -> Option<Arc<tokio::sync::Mutex<Intake>>> {
         self.ports.lock().get(&port).map(Arc::clone)
     }
@@ -149,10 +158,14 @@ impl Hub {
                     self.give(port, &notice.replacing(token, &theirs)).await;
                 }
             }
-            method
-                if method.ends_with("/list_changed")
-                    || method == "notifications/resources/updated" =>
-            {
+            "notifications/resources/updated" => {
+                let uri = notice.param(["uri"]).ok().and_then(|[uri]| text(uri?));
+                let hearing = uri.map(|uri| self.watched.lock().hear_of(&uri));
+                for port in hearing.into_iter().flatten() {
+                    self.give(port, notice.bytes()).await;
+                }
+            }
+            method if method.ends_with("/list_changed") => {
                 let ports: Vec<u64> = self.ports.lock().keys().copied().collect();
                 for port in ports {
                     self.give(port, notice.bytes()).await;
@@ -178,6 +191,7 @@ impl Port {
         match (message.kind(), message.method()) {
             (Kind::Request, method) => {
                 let id = message.id().unwrap_or("null").to_owned();
+                let wish = self.note_wish(&message);
                 let own = match method {
                     "initialize" => Some(self.welcome(&message)),
                     "logging/setLevel" | "resources/unsubscribe" | "ping" => Some("{}".into()),
@@ -194,7 +208,7 @@ impl Port {
                         let (hub, number) = (Arc::clone(&self.hub), self.number);
                         let gone = self.gone.clone();
                         self.hub.tasks.spawn(async move {
-                            let answer = pass_answer(hub, number, id, answers);
+                            let answer = pass_answer(hub, number, id, wish, answers);
                             let _gone = gone.run_until_cancelled(answer).await;
                         });
                         Ok(Posted::Sent)
@@ -213,6 +227,26 @@ impl Port {
             // It is said for all, or to nobody.
             _ => Ok(Posted::Sent),
         }
+    }
+
+    /// Remembers of which resources the session wants to hear. The server may tell of one before it answers; the
+    /// resource is given back where it may yet refuse.
+    fn note_wish(&self, request: &Message) -> Option<Box<str>> {
+        let begins = request.method() == "resources/subscribe";
+        if !begins && request.method() != "resources/unsubscribe" {
+            return None;
+        }
+        let [uri] = request.param(["uri"]).ok()?;
+        let uri = text(uri?)?;
+        let mut watched = self.hub.watched.lock();
+        if !begins {
+            watched.end(self.number, &uri);
+            return None;
+        }
+        if !watched.begin(self.number, &uri) {
+            tracing::debug!(server = %self.hub.troubles.server(), "a session subscribes to too many resources");
+        }
+        Some(uri.into())
     }
 
     /// What the server answered to `initialize`, in no newer version than this one asks for.
@@ -259,7 +293,7 @@ impl Port {
 impl Drop for Port {
     fn drop(&mut self) {
         self.gone.cancel();
-        self.hub.ports.lock().remove(&self.number);
+        self.hub.leave(self.number);
     }
 }
 
@@ -276,11 +310,20 @@ fn unmarked(id: &str) -> Option<(u64, String)> {
 }
 
 /// Brings the answer to a request back to its session, and what is said before it. Who no longer waits there
-/// lets go of it.
-async fn pass_answer(hub: Arc<Hub>, port: u64, id: String, mut answers: Answers) {
+/// lets go of it. Of the resource of a wish that is refused the session does not hear.
+async fn pass_answer(
+    hub: Arc<Hub>,
+    port: u64,
+    id: String,
+    wish: Option<Box<str>>,
+    mut answers: Answers,
+) {
     while let Some(data) = answers.next().await {
         match Message::parse(&data) {
             Ok(answer) if answer.is_response() => {
+                if let (Kind::Error, Some(uri)) = (answer.kind(), &wish) {
+                    hub.watched.lock().end(port, uri);
+                }
                 hub.give(port, &answer.with_id(&id)).await;
             }
             Ok(message) => hub.notice(&message).await,

@@ -1,9 +1,9 @@
 //! Lines of a pipe, of a bounded length.
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
 
-/// A line without its end.
+/// A line without its end, and without a byte order mark before it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
     /// A whole one.
@@ -54,8 +54,14 @@ fn finish(mut line: BytesMut, too_long: bool) -> Line {
     if line.last() == Some(&b'\r') {
         line.truncate(line.len() - 1);
     }
+    // Some runtimes write one before the first thing that they write (RFC 8259 §8.1: a reader may ignore it).
+    if line.starts_with(BYTE_ORDER_MARK) {
+        line.advance(BYTE_ORDER_MARK.len());
+    }
     Line::Whole(line.freeze())
 }
+
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 #[cfg(test)]
 mod tests {
@@ -69,6 +75,13 @@ mod tests {
             all.push(line);
         }
         all
+    }
+
+    #[tokio::test]
+    async fn a_byte_order_mark_is_no_part_of_a_line() {
+        let whole = |text: &'static str| Line::Whole(Bytes::from_static(text.as_bytes()));
+        let lines = read("\u{feff}a\r\n\u{feff}\nb\u{feff}\n", 3).await;
+        assert_eq!(lines, [whole("a"), whole(""), whole("b\u{feff}")]);
     }
 
     #[tokio::test]

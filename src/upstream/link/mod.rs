@@ -20,6 +20,7 @@ pub(super) mod events;
 pub(super) mod hub;
 mod lines;
 pub(super) mod process;
+mod watched;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
