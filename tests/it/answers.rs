@@ -10,6 +10,7 @@ const ACCEPT: &str = r#"{"action":"accept","content":{"nick":"Mira"}}"#;
 const FORGED: &str = r#"{"action":"accept","content":{"nick":"Mallory"}}"#;
 
 /// A10: the same answer twice, and a different one after it.
+/// Reported in agentgateway/agentgateway#2187, cloudflare/agents#714.
 #[tokio::test]
 async fn a_second_answer() {
     let (server, gateway, session) = triple().await;
@@ -47,6 +48,7 @@ async fn two_answers_at_the_same_time() {
 }
 
 /// A10, A9: ids that were never asked, among them the server's own, of every JSON type.
+/// Reported in agentgateway/agentgateway#2187, cloudflare/agents#714.
 #[tokio::test]
 async fn ids_that_were_never_asked() {
     let (server, gateway, session) = triple().await;
@@ -116,6 +118,7 @@ async fn an_answer_that_the_server_refuses() {
 }
 
 /// A2, R4: another session of the same person knows the id of a question. It is not its question.
+/// Reported in IBM/mcp-context-forge#1985.
 #[tokio::test]
 async fn from_another_session() {
     let (server, gateway, session) = triple().await;
@@ -137,6 +140,7 @@ async fn from_another_session() {
 }
 
 /// B13: somebody else with a good token knows session and question. For them neither exists.
+/// Reported in agentic-community/mcp-gateway-registry#1357, Repliers-io/mcp-server#14, GHSA-f6c5-f2ph-7x7p.
 #[tokio::test]
 async fn from_another_principal() {
     let server = Server::start().await;

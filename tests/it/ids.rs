@@ -21,6 +21,7 @@ const IDS: [&str; 12] = [
 ];
 
 /// Ids of servers.
+/// Reported in envoyproxy/ai-gateway#2715.
 #[tokio::test]
 async fn ids_of_questions() {
     let (server, _gateway, session) = triple().await;
@@ -107,6 +108,7 @@ async fn a_number_and_a_string_in_flight_at_once() {
 }
 
 /// A13: fifty sessions all say `id: 2`, the server answers in reverse.
+/// Reported in indexnetwork/index#940, domdomegg/computer-use-mcp#64, GHSA-345p-7cg4-v4c7.
 #[tokio::test]
 async fn fifty_sessions_with_the_same_id() {
     let (server, gateway) = pair().await;

@@ -7,6 +7,7 @@ const SESSIONS: usize = 200;
 const QUESTIONS: usize = 50;
 
 /// Zero misrouted, zero lost.
+/// Reported in IBM/mcp-context-forge#1985.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_question_to_its_own_caller() {
     let server = Server::start().await;

@@ -208,6 +208,7 @@ async fn methods_that_the_server_does_not_offer() {
 }
 
 /// A modern endpoint takes POST and nothing else.
+/// Reported in higress-group/wasm-go#46, platformatic/mcp#25, envoyproxy/envoy#43499, openclaw/openclaw#145831.
 #[tokio::test]
 async fn get_and_delete_are_not_allowed() {
     let (server, gateway, _client) = modern().await;
@@ -253,6 +254,7 @@ async fn the_message_tells_the_era() {
 }
 
 /// The header of sessions is neither read nor written, on any kind of answer.
+/// Reported in envoyproxy/ai-gateway#1555 and #1958.
 #[tokio::test]
 async fn a_session_id_means_nothing() {
     let (_server, _gateway, client) = modern().await;
@@ -287,6 +289,7 @@ async fn a_notification_is_accepted() {
 }
 
 /// There are no responses of clients.
+/// Reported in agentgateway/agentgateway#2187, cloudflare/agents#714.
 #[tokio::test]
 async fn a_response_is_refused() {
     let (server, _gateway, client) = modern().await;

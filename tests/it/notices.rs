@@ -63,6 +63,7 @@ async fn from_the_server_on_the_stream_of_a_call() {
 }
 
 /// What clients say.
+/// Reported in docker/mcp-gateway#79.
 #[tokio::test]
 async fn from_the_client() {
     let (server, _gateway, session) = triple().await;
@@ -280,6 +281,7 @@ async fn notices_wait_for_a_listener() {
 }
 
 /// A6: one session's notices are no other's.
+/// Reported in zoedsoupe/anubis-mcp#228, supercorp-ai/supergateway#18.
 #[tokio::test]
 async fn notices_stay_in_their_session() {
     let (server, gateway) = pair().await;

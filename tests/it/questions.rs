@@ -30,6 +30,7 @@ fn kinds() -> [(&'static str, String, &'static str); 6] {
 }
 
 /// A1: each kind on the event stream of the call that caused it.
+/// Reported in BerriAI/litellm#23761, higress-group/higress#3685, Kuadrant/mcp-gateway#349, btsouth/toolport#167.
 #[tokio::test]
 async fn every_kind_on_the_stream_of_the_call() {
     let (server, _gateway, session) = triple().await;
@@ -71,6 +72,7 @@ async fn every_kind_on_the_get_stream() {
 
 /// A7: the client reads nothing but the answer of its running call. A question from the server's
 /// standalone stream takes the only road there is.
+/// Reported in mark3labs/mcp-go#932, modelcontextprotocol/typescript-sdk#2228.
 #[tokio::test]
 async fn a_get_stream_question_takes_the_running_call_when_no_get_is_open() {
     let (server, _gateway, session) = triple().await;
@@ -136,6 +138,7 @@ async fn several_at_once() {
 
 /// A4: the second question on a reused session once hung for ever. Twenty, one after another, with
 /// the same id each time, as servers do that count per call.
+/// Reported in PrefectHQ/fastmcp#3169 and #3172.
 #[tokio::test]
 async fn twenty_one_after_another() {
     let (server, _gateway, session) = triple().await;
@@ -172,6 +175,7 @@ async fn twenty_one_after_another() {
 }
 
 /// A2: two people, the same server, the same question id, the answers in the other order.
+/// Reported in IBM/mcp-context-forge#1985.
 #[tokio::test]
 async fn two_clients_with_the_same_question_id() {
     let (server, gateway, mira) = triple().await;
@@ -255,6 +259,7 @@ async fn the_call_that_caused_it_and_no_other() {
 }
 
 /// A9: two servers ping with the same id; each gets its own pong, once.
+/// Reported in envoyproxy/ai-gateway#2715.
 #[tokio::test]
 async fn two_servers_with_the_same_question_id() {
     let (alpha, beta) = (Server::start().await, Server::start().await);

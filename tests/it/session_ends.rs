@@ -8,6 +8,7 @@ use crate::support::client::initialize;
 use crate::support::{Client, EVERYTHING, Gateway, NOTHING, Server, Setup, json, triple};
 
 /// B14: DELETE ends it everywhere: streams close, the server is told, the id is gone.
+/// Reported in higress-group/wasm-go#46, platformatic/mcp#25, envoyproxy/envoy#43499, openclaw/openclaw#145831.
 #[tokio::test]
 async fn delete_ends_it_upstream_too() {
     let (server, gateway, session) = triple().await;
@@ -43,6 +44,7 @@ async fn delete_ends_it_upstream_too() {
 }
 
 /// B14: servers that don't offer DELETE, or have already forgotten, are no failure for the client.
+/// Reported in higress-group/wasm-go#46, platformatic/mcp#25, envoyproxy/envoy#43499, openclaw/openclaw#145831.
 #[tokio::test]
 async fn delete_at_a_server_that_does_not_offer_it() {
     for status in [405, 404, 500] {
@@ -106,6 +108,8 @@ async fn telling() -> (Server, Gateway, Session) {
 }
 
 /// B15: almost no client sends DELETE. Idle sessions end, here and at the server.
+/// Reported in mark3labs/mcp-go#723, UsefulSoftwareCo/executor#1684, modelcontextprotocol/python-sdk#1283,
+/// openai/codex#41600.
 #[tokio::test]
 async fn idle_sessions_end() {
     let server = Server::start().await;
@@ -157,6 +161,8 @@ async fn open_streams_and_running_calls_are_not_idle() {
 }
 
 /// B15: a cap per person. The one too many is told so; those that live go on.
+/// Reported in mark3labs/mcp-go#723, UsefulSoftwareCo/executor#1684, modelcontextprotocol/python-sdk#1283,
+/// openai/codex#41600.
 #[tokio::test]
 async fn a_cap_for_each_person() {
     let server = Server::start().await;
@@ -202,6 +208,7 @@ async fn at_the_cap(client: &Client, server: &Server) {
 }
 
 /// B4: connections come and go; the session stays.
+/// Reported in modelcontextprotocol/rust-sdk#384 and #559, modelcontextprotocol/java-sdk#952.
 #[tokio::test]
 async fn broken_streams_do_not_end_it() {
     let (server, _gateway, session) = triple().await;

@@ -11,6 +11,7 @@ use crate::support::{
 };
 
 /// B7: three calls, one upstream session, one handshake.
+/// Reported in BerriAI/litellm#20242.
 #[tokio::test]
 async fn one_upstream_session_for_all_calls() {
     let (server, _gateway, session) = triple().await;
@@ -31,6 +32,7 @@ async fn one_upstream_session_for_all_calls() {
 }
 
 /// B8: two conversations of one person are two sessions there, too.
+/// Reported in IBM/mcp-context-forge#4205 and #4299.
 #[tokio::test]
 async fn two_sessions_of_one_person_share_nothing() {
     let (server, gateway, first) = triple().await;
@@ -59,6 +61,7 @@ async fn ids_are_random_and_the_servers_id_stays_inside() {
 }
 
 /// A server that hands out no session id (stateless) gets none; the client has one all the same.
+/// Reported in envoyproxy/ai-gateway#1555 and #1958.
 #[tokio::test]
 async fn a_server_without_session_ids() {
     let server = Server::with(|habits| habits.sessions = false).await;
@@ -74,6 +77,7 @@ async fn a_server_without_session_ids() {
 }
 
 /// B1: a request that names no session gets 400 and an error that can be read.
+/// Reported in envoyproxy/ai-gateway#1555 and #1958.
 #[tokio::test]
 async fn no_session_named() {
     let (_server, gateway) = pair().await;
@@ -86,6 +90,8 @@ async fn no_session_named() {
 }
 
 /// B3: unknown ids get 404 on every method, with a whole JSON-RPC error.
+/// Reported in supercorp-ai/supergateway#123, DAWNCR0W/affine-mcp-server#301, markmhendrickson/neotoma#1923,
+/// OneUptime/oneuptime#2459, helidon-io/helidon-mcp#152.
 #[tokio::test]
 async fn an_unknown_session() {
     let (_server, _gateway, session) = triple().await;
@@ -97,6 +103,8 @@ async fn an_unknown_session() {
 }
 
 /// B3: the same after a restart; then the client starts anew.
+/// Reported in supercorp-ai/supergateway#123, DAWNCR0W/affine-mcp-server#301, markmhendrickson/neotoma#1923,
+/// OneUptime/oneuptime#2459, helidon-io/helidon-mcp#152.
 #[tokio::test]
 async fn a_session_of_the_process_before() {
     let (server, mut gateway, session) = triple().await;
@@ -124,6 +132,7 @@ async fn a_session_at_another_server() {
 }
 
 /// B17: `initialize` with an old id starts anew; with a live one it does not break that one.
+/// Reported in diegosouzapw/OmniRoute#5957.
 #[tokio::test]
 async fn initialize_with_an_old_or_a_live_id() {
     let (server, gateway, session) = triple().await;
@@ -146,6 +155,7 @@ async fn initialize_with_an_old_or_a_live_id() {
 }
 
 /// B12: a refreshed token, and one that another client application got, are the same person.
+/// Reported in stacklok/toolhive#5306 and #3867.
 #[tokio::test]
 async fn a_refreshed_token_keeps_the_session() {
     let (_server, gateway, key) = guarded().await;
@@ -162,6 +172,7 @@ async fn a_refreshed_token_keeps_the_session() {
 }
 
 /// B13: for anybody else the session does not exist, by POST, GET and DELETE, to the last byte.
+/// Reported in agentic-community/mcp-gateway-registry#1357, Repliers-io/mcp-server#14, GHSA-f6c5-f2ph-7x7p.
 #[tokio::test]
 async fn somebody_elses_session() {
     let (server, gateway, key) = guarded().await;

@@ -8,6 +8,7 @@ use crate::support::{Client, EVERYTHING, NOTHING, Server, Setup, json, pair, tri
 
 /// C1, C3: the head of the answer is there before the first event, with all hints for proxies.
 /// Reported in wso2/api-platform#2968, modelcontextprotocol/java-sdk#848, tachyonmcp/tachyon#52.
+/// Reported in mark3labs/mcp-go#932, modelcontextprotocol/typescript-sdk#2228.
 #[tokio::test]
 async fn headers_come_at_once() {
     let (server, _gateway, session) = triple().await;
@@ -365,6 +366,7 @@ async fn a_last_event_id_that_nobody_gave_out() {
 }
 
 /// A6: two standalone streams of one session: each message comes on exactly one of them.
+/// Reported in zoedsoupe/anubis-mcp#228, supercorp-ai/supergateway#18.
 #[tokio::test]
 async fn two_get_streams_get_each_message_once() {
     let (server, gateway, session) = triple().await;

@@ -9,6 +9,8 @@ use crate::support::{
 
 /// A11, A1: what the client did not declare is refused at once, by method or by mode, and the
 /// client never hears of it.
+/// Reported in BerriAI/litellm#23761, higress-group/higress#3685, Kuadrant/mcp-gateway#349, btsouth/toolport#167,
+/// docker/mcp-gateway#79.
 #[tokio::test]
 async fn what_the_client_did_not_declare() {
     let url = r#"{"mode":"url","elicitationId":"e","url":"https://x.test/","message":"m"}"#;
@@ -164,6 +166,7 @@ async fn the_client_leaves_while_asked() {
 }
 
 /// B14: DELETE while a question waits.
+/// Reported in higress-group/wasm-go#46, platformatic/mcp#25, envoyproxy/envoy#43499, openclaw/openclaw#145831.
 #[tokio::test]
 async fn the_session_ends_while_asked() {
     let (server, _gateway, session) = triple().await;

@@ -47,6 +47,7 @@ async fn written(folder: &Path, name: &str) {
 
 /// The call that kills it is not made again, nor is another one that it had; a list is. Then all goes on, in the
 /// same session of the client.
+/// Reported in ferro-labs/ai-gateway#353 and #361, MoonshotAI/kimi-code#2109, GCWing/OpenBitFun#888.
 #[tokio::test]
 async fn a_program_that_dies_comes_back() {
     let folder = tempfile::tempdir().unwrap();

@@ -7,6 +7,7 @@ use super::{agreed, is_renewed, set_level};
 use crate::support::{Client, EVERYTHING, NOTHING, Reply, Server, Setup, json, modern, triple};
 
 /// The client holds the same session before and after, and nothing tells it of a loss.
+/// Reported in agentgateway/agentgateway#3622.
 #[tokio::test]
 async fn a_call_after_the_server_restarted_succeeds() {
     let (server, gateway, session) = triple().await;

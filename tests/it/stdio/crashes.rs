@@ -3,6 +3,7 @@
 use super::{Process, Starts, legacy, legacy_with, open, visitor};
 use crate::support::{Client, EVERYTHING, accepted, json};
 
+/// Reported in ferro-labs/ai-gateway#353 and #361, MoonshotAI/kimi-code#2109, GCWing/OpenBitFun#888.
 #[tokio::test]
 async fn a_call_in_flight_gets_an_error_that_names_the_server() {
     let gateway = legacy().await;
@@ -39,6 +40,7 @@ async fn a_modern_client_gets_the_error_too_and_the_next_call_a_new_process() {
     assert_ne!(first, second);
 }
 
+/// Reported in ferro-labs/ai-gateway#353 and #361, MoonshotAI/kimi-code#2109, GCWing/OpenBitFun#888.
 #[tokio::test]
 async fn a_question_of_a_program_that_has_ended_is_withdrawn() {
     let folder = tempfile::tempdir().unwrap();
@@ -150,8 +152,9 @@ async fn a_program_whose_pipes_are_held_by_others_has_ended_all_the_same() {
     heir.signal("KILL");
 }
 
+/// Reported in supercorp-ai/supergateway#139, anthropics/claude-code#35287.
 #[tokio::test]
-async fn a_program_that_ends_before_it_answers_initialize_is_notice() {
+async fn a_program_that_ends_before_it_answers_initialize_says_so() {
     let gateway = legacy_with(&["ends-early"], "").await;
     let client = Client::new(&gateway, "alpha");
     let mut reply = client

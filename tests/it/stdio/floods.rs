@@ -15,6 +15,7 @@ fn of(bytes: usize) -> String {
     format!(r#"{{"bytes":{bytes}}}"#)
 }
 
+/// Reported in mark3labs/mcp-go#588 and #155, superfly/flyctl#4402, ThinkInAIXYZ/go-mcp#128.
 #[tokio::test]
 async fn a_large_message_passes() {
     let gateway = gateway().await;

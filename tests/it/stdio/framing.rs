@@ -35,6 +35,7 @@ async fn what_is_not_understood_passes_unchanged() {
     json::same_but_id(&seen, &body);
 }
 
+/// Reported in mark3labs/mcp-go#588 and #155, superfly/flyctl#4402, ThinkInAIXYZ/go-mcp#128.
 #[tokio::test]
 async fn a_line_may_come_in_pieces_with_a_carriage_return_or_as_a_batch() {
     let gateway = legacy().await;
@@ -47,6 +48,7 @@ async fn a_line_may_come_in_pieces_with_a_carriage_return_or_as_a_batch() {
     assert_eq!(json::text_of(&reply.next().await), "batch");
 }
 
+/// Reported in microsoft/azure-devops-mcp#147, editor-code-assistant/eca#298, hurttlocker/o8#1541.
 #[tokio::test]
 async fn junk_is_logged_and_left_out() {
     let gateway = legacy().await;

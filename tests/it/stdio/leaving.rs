@@ -22,6 +22,8 @@ async fn gone(family: [Process; 3]) {
     }
 }
 
+/// Reported in openclaw/openclaw#72112 and #86412, NousResearch/hermes-agent#60385 and #22963,
+/// DeusData/codebase-memory-mcp#406.
 #[tokio::test]
 async fn delete_ends_the_process_and_its_children() {
     let gateway = legacy().await;
@@ -33,6 +35,7 @@ async fn delete_ends_the_process_and_its_children() {
     other.works().await;
 }
 
+/// Reported in mcpjungle/MCPJungle#207.
 #[tokio::test]
 async fn a_program_that_ignores_the_end_of_its_input_and_being_asked_is_killed() {
     let gateway = legacy_with(&["stubborn"], "").await;
@@ -78,6 +81,8 @@ async fn a_call_in_flight_does_not_keep_the_process() {
     while reply.maybe_next().await.is_some() {}
 }
 
+/// Reported in openclaw/openclaw#72112 and #86412, NousResearch/hermes-agent#60385 and #22963,
+/// DeusData/codebase-memory-mcp#406.
 #[tokio::test]
 async fn the_end_of_the_gateway_ends_them_all() {
     let mut gateway = legacy().await;
@@ -95,6 +100,8 @@ async fn the_end_of_the_gateway_ends_them_all() {
     }
 }
 
+/// Reported in openclaw/openclaw#72112 and #86412, NousResearch/hermes-agent#60385 and #22963,
+/// DeusData/codebase-memory-mcp#406.
 #[tokio::test]
 async fn a_gateway_that_is_killed_leaves_nobody() {
     let mut gateway = legacy_with(&["stubborn"], "").await;

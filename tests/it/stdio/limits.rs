@@ -100,6 +100,7 @@ async fn a_program_that_does_not_read_holds_up_nobody_else_and_its_calls_end() {
     process.is_gone().await;
 }
 
+/// Reported in supercorp-ai/supergateway#139, anthropics/claude-code#35287.
 #[tokio::test]
 async fn a_program_that_never_answers_initialize_is_ended() {
     let gateway = setup(&["never-answers"], "processes: 1")

@@ -3,6 +3,7 @@
 use super::{Process, key_of, legacy, modern_with, open, people, setup, visitor};
 use crate::support::{Client, EVERYTHING, Gateway, Session};
 
+/// Reported in supercorp-ai/supergateway#35, #138 and #182, abir-taheer/mcp-runner#4.
 #[tokio::test]
 async fn each_session_has_a_process_of_its_own() {
     let gateway = legacy().await;
@@ -12,6 +13,7 @@ async fn each_session_has_a_process_of_its_own() {
     assert_eq!(process, Process::of(&one).await);
 }
 
+/// Reported in supercorp-ai/supergateway#35, #138 and #182, abir-taheer/mcp-runner#4.
 #[tokio::test]
 async fn two_people_never_share_a_process() {
     let gateway = setup(&[], "").yaml(&people()).start().await;

@@ -58,6 +58,7 @@ async fn can_not_be_started(setup: Setup, why: &str) {
     assert_eq!(code, -31001);
 }
 
+/// Reported in supercorp-ai/supergateway#139, anthropics/claude-code#35287.
 #[tokio::test]
 async fn a_program_that_is_not_there() {
     for era in ["legacy", "modern", "auto"] {
@@ -89,6 +90,7 @@ async fn a_program_that_may_not_be_run() {
     can_not_be_started(setup, "it is not executable").await;
 }
 
+/// Reported in supercorp-ai/supergateway#139, anthropics/claude-code#35287.
 #[tokio::test]
 async fn a_program_that_ends_before_it_is_asked_anything() {
     let gateway = legacy_with(&["quits"], "").await;
