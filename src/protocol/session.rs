@@ -269,11 +269,16 @@ impl Session {
     fn book(&mut self, question: Question) -> QuestionId {
         let id = QuestionId(self.next_question);
         self.next_question += 1;
+        self.book_as(question.asked, id, question);
+        id
+    }
+
+    /// From now on the calls wait that wait for the answer.
+    fn book_as(&mut self, now: Instant, id: QuestionId, question: Question) {
         for clock in self.paused_by(&question) {
-            clock.ask(question.asked);
+            clock.ask(now);
         }
         self.questions.insert(id, question);
-        id
     }
 
     /// The client answers the question with this id (JSON text). `None`: there is no such question,
@@ -310,9 +315,10 @@ impl Session {
     }
 
     /// An open question was another call's than was thought.
-    pub fn recast(&mut self, id: QuestionId, cause: LegId) {
-        if let Some(question) = self.questions.get_mut(&id) {
-            question.cause = Some(cause);
+    pub fn recast(&mut self, now: Instant, id: QuestionId, cause: LegId) {
+        if let Some(question) = self.take(now, id) {
+            let cause = Some(cause);
+            self.book_as(now, id, Question { cause, ..question });
         }
     }
 

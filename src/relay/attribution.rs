@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::deliver::Item;
+use super::now;
 use super::pending::Asker;
 use super::session::{Face, LiveSession, State};
 use crate::protocol::message::{Kind, Message};
@@ -41,7 +42,7 @@ impl LiveSession {
             let Some(cause) = guess_in(state, self.face()) else {
                 return false;
             };
-            state.talk.recast(id, cause);
+            state.talk.recast(now(), id, cause);
             (cause, item)
         };
         tracing::debug!(

@@ -102,12 +102,14 @@ async fn post(server: &Upstream, body: Bytes) -> Result<(Wire, Reply), Error> {
         server.troubles().tell(&Trouble::Lost(&error));
         Error::from(error)
     };
-    let (wire, reply) = match post_once(server, body.clone()).await {
-        // Surely nothing was sent, and the server may have another address.
-        Err(ClientError::Connect(_)) => post_once(server, body).await,
-        other => other,
+    let mut posted = post_once(server, body.clone()).await;
+    // Surely nothing was sent, and the server may have another address.
+    for _ in 1..server.places().max(2) {
+        if posted.as_ref().is_err_and(ClientError::is_away) {
+            posted = post_once(server, body.clone()).await;
+        }
     }
-    .map_err(lost)?;
+    let (wire, reply) = posted.map_err(lost)?;
     match (wire, reply) {
         (Some(wire), Ok(reply)) => Ok((wire.in_session(reply.session()), reply)),
         (_, Ok(reply)) => {

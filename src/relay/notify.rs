@@ -129,7 +129,7 @@ impl LiveSession {
         }
     }
 
-    /// Posts something small. Connecting is tried again for a while: surely nothing was sent.
+    /// Posts something small. A server that is away is tried again for a while: surely nothing was sent.
     pub(super) async fn post_patiently(
         &self,
         wire: &Wire,
@@ -140,7 +140,7 @@ impl LiveSession {
             let mut pause = Duration::from_millis(100);
             loop {
                 match self.server().post(wire, message.clone()).await {
-                    Err(ClientError::Connect(_)) => tokio::time::sleep(pause).await,
+                    Err(error) if error.is_away() => tokio::time::sleep(pause).await,
                     other => return other,
                 }
                 pause = (pause * 2).min(Duration::from_secs(1));

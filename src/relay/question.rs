@@ -330,7 +330,12 @@ impl LiveSession {
 
     /// Answers a request of the server that could not be read for certain.
     pub(super) async fn refuse_unreadable(self: &Arc<Self>, tenure: &Arc<Tenure>, id: &str) {
-        let refusal = message::error(Some(id), -32600, "the request is ambiguous", None);
+        let refusal = message::error(
+            Some(id),
+            -32600,
+            "the request can't be read for certain",
+            None,
+        );
         self.tell_unanswered(tenure, refusal).await;
     }
 

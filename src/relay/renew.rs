@@ -30,7 +30,6 @@ use crate::protocol::renewal::{self, Generation, Told};
 use crate::protocol::server_legacy::Answered;
 use crate::protocol::session::{Question, QuestionId};
 use crate::telemetry::audit::{Outcome, Record};
-use crate::upstream::client::ClientError;
 use crate::upstream::reply::Reply;
 use crate::upstream::server::Wire;
 use crate::upstream::trouble::Trouble;
@@ -224,7 +223,7 @@ impl LiveSession {
             Ok(Ok(reply)) if reply.what == Answered::SessionGone => {
                 Err(Failed::Over(Error::ForgottenAgain))
             }
-            Ok(Err(error @ ClientError::Connect(_))) => Err(Failed::NotNow((&error).into())),
+            Ok(Err(error)) if error.is_away() => Err(Failed::NotNow((&error).into())),
             // Whatever else it thinks of it: what follows shows whether it works.
             _ => Ok(()),
         }

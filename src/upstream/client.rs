@@ -11,8 +11,8 @@ use http_body::Body;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_rustls::HttpsConnector;
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::{HttpConnector, capture_connection};
+use hyper_util::client::legacy::{Client, Error};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls_platform_verifier::BuilderVerifierExt as _;
 
@@ -29,7 +29,7 @@ pub struct HttpClient {
 pub enum ClientError {
     /// No connection, so surely nothing was sent.
     #[error("could not connect")]
-    Connect(#[source] hyper_util::client::legacy::Error),
+    Connect(#[source] Error),
     /// The program that the server is can't be started.
     #[error("the program can't be started")]
     Start(#[source] NotStarted),
@@ -48,6 +48,22 @@ pub enum ClientError {
     /// The answer is larger than it may be.
     #[error("the answer is larger than {0} bytes")]
     TooLarge(usize),
+}
+
+impl ClientError {
+    fn of_sending(error: Error) -> Self {
+        if error.is_connect() {
+            Self::Connect(error)
+        } else {
+            Self::Broken(Box::new(error))
+        }
+    }
+
+    /// Whether it could not be reached, and surely nothing was sent: it may be there in a moment, or at another
+    /// of its addresses.
+    pub fn is_away(&self) -> bool {
+        matches!(self, Self::Connect(_) | Self::Resting(_))
+    }
 }
 
 /// Time after which an unused connection is closed. Common servers close theirs after 5 s; a
@@ -89,13 +105,36 @@ impl HttpClient {
         &self,
         request: Request<Full<Bytes>>,
     ) -> Result<Response<Incoming>, ClientError> {
-        self.client.request(request).await.map_err(|error| {
-            if error.is_connect() {
-                ClientError::Connect(error)
-            } else {
-                ClientError::Broken(Box::new(error))
+        let answer = self.client.request(request).await;
+        answer.map_err(ClientError::of_sending)
+    }
+
+    /// The same, and calls `reached` as soon as there is a connection.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub(super) fn send_and_tell(
+        &self,
+        mut request: Request<Full<Bytes>>,
+        reached: impl FnOnce(),
+    ) -> impl Future<Output = Result<Response<Incoming>, ClientError>> {
+        let mut connection = capture_connection(&mut request);
+        let mut sending = self.client.request(request);
+        async move {
+            let early = tokio::select! {
+                biased;
+                answer = &mut sending => Some(answer),
+                _ = connection.wait_for_connection_metadata() => None,
+            };
+            if !matches!(&early, Some(Err(error)) if error.is_connect()) {
+                reached();
             }
-        })
+            let answer = match early {
+                Some(answer) => answer,
+                None => sending.await,
+            };
+            answer.map_err(ClientError::of_sending)
+        }
     }
 
     /// Sends a request and reads the whole answer, bounded in time and size.

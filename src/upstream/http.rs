@@ -7,13 +7,17 @@
 //! - Nothing is sent twice, except to the place that a redirect on the same origin names, which says
 //!   that the first one did nothing.
 
+use std::time::Instant;
+
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::Full;
 use hyper::body::Incoming;
+use parking_lot::Mutex;
 use url::Url;
 
+use super::breaker::Breaker;
 use super::client::{ClientError, HttpClient};
 use super::server::Wire;
 use crate::protocol::version::{LAST_EVENT_HEADER, SESSION_HEADER, VERSION_HEADER};
@@ -24,6 +28,7 @@ pub(super) struct Endpoint {
     url: Uri,
     headers: HeaderMap,
     client: HttpClient,
+    breaker: Mutex<Breaker>,
 }
 
 const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
@@ -38,7 +43,13 @@ impl Endpoint {
             url: url.as_str().parse().unwrap_or_default(),
             headers,
             client,
+            breaker: Mutex::default(),
         }
+    }
+
+    /// Whether it is left alone, since it could not be reached.
+    pub(super) fn rests(&self) -> bool {
+        self.breaker.lock().rests(now())
     }
 
     /// Sends a message.
@@ -100,10 +111,29 @@ impl Endpoint {
             *request.headers_mut() = self.head(wire, own);
             request
         };
-        let response = self.client.send(build(&self.url)).await?;
+        let response = self.reach(build(&self.url)).await?;
         match self.moved(&response) {
             None => Ok(response),
-            Some(place) => self.client.send(build(&place)).await,
+            Some(place) => self.reach(build(&place)).await,
+        }
+    }
+
+    /// Sends one request, unless the place rests.
+    fn reach(
+        &self,
+        request: Request<Full<Bytes>>,
+    ) -> impl Future<Output = Result<Response<Incoming>, ClientError>> {
+        let asked = self.breaker.lock().ask(now());
+        // Not only with the answer: a server may take its time for that, and others need not wait to see it.
+        let reached = || self.breaker.lock().good();
+        let sending = self.client.send_and_tell(request, reached);
+        async move {
+            asked.map_err(ClientError::Resting)?;
+            let answer = sending.await;
+            if matches!(answer, Err(ClientError::Connect(_))) {
+                self.breaker.lock().bad(now());
+            }
+            answer
         }
     }
 
@@ -134,4 +164,9 @@ impl Endpoint {
             .then(|| there.as_str().parse().ok())
             .flatten()
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "who rests is told by the clock")]
+fn now() -> Instant {
+    Instant::now()
 }

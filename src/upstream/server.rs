@@ -154,6 +154,14 @@ impl Upstream {
         matches!(self.way, Way::Stdio(_))
     }
 
+    /// At how many places it can be.
+    pub fn places(&self) -> usize {
+        match &self.way {
+            Way::Http(endpoints) => endpoints.count(),
+            Way::Sse(_) | Way::Stdio(_) => 1,
+        }
+    }
+
     /// Reaches it, for a new session.
     ///
     /// # Errors
@@ -186,13 +194,14 @@ impl Upstream {
     /// Sends a message of a session.
     ///
     /// # Errors
-    /// When no answer came. [`ClientError::Connect`] means that nothing was sent.
+    /// When no answer came. [`ClientError::is_away`] means that nothing was sent.
     pub async fn post(&self, wire: &Wire, message: Bytes) -> Result<Reply, ClientError> {
         if let Some(link) = &wire.link {
             return Ok(self.of_link(link.post(message).await?));
         }
         let endpoints = self.endpoints()?;
-        if endpoints.is_lost(wire.place) {
+        // Before there is a version there is no session, and who opens one tries elsewhere.
+        if wire.version.is_some() && endpoints.is_lost(wire.place) {
             // Its session can't be reached, and elsewhere there can be a new one.
             return Ok(self.of_link(Posted::Ended));
         }
@@ -204,7 +213,7 @@ impl Upstream {
     /// the future or the answer is to cancel the request (2026-07-28 streamable-http, and stdio).
     ///
     /// # Errors
-    /// When no answer came. [`ClientError::Connect`] means that nothing was sent.
+    /// When no answer came. [`ClientError::is_away`] means that nothing was sent.
     pub async fn ask(
         &self,
         whose: &Whose,

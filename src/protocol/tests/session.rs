@@ -234,3 +234,22 @@ proptest! {
         prop_assert_eq!(unique.len(), legs.len());
     }
 }
+
+/// What an open question was taken for was wrong: from then on it stops the clock of its own call alone, and its
+/// answer lets that one go on, and no other.
+#[test]
+fn a_question_that_was_another_calls_stops_the_clock_of_that_one() {
+    let (now, mut session) = (Instant::now(), Session::new(EVERYTHING));
+    let [listing, own] = ["1", "2"].map(|id| session.begin(now, id, None).unwrap());
+    let thinks = |session: &Session, leg| session.due(now, leg, &PATIENCE) == Due::Thinking;
+    for cause in [None, Some(listing)] {
+        let id = session.ask(now, cause, &question("7")).unwrap();
+        let other = session.ask(now, Some(own), &question("8")).unwrap();
+        session.recast(now, id, own);
+        assert!(!thinks(&session, listing), "{cause:?}");
+        session.give_up(now, other).unwrap();
+        assert!(thinks(&session, own), "{cause:?}: the other is open");
+        session.give_up(now, id).unwrap();
+        assert!(!thinks(&session, own), "{cause:?}");
+    }
+}

@@ -102,7 +102,7 @@ impl Books {
     /// The response to a request has come and is too large: who waits for it gets an empty message, which is
     /// the last one. Whether somebody does.
     pub(super) fn spoil(&mut self, id: &str) -> bool {
-        let Some(waiting) = self.waiting.remove(id) else {
+        let Some(waiting) = self.take(id) else {
             return false;
         };
         // A reader with much to read learns that nothing more comes.
@@ -110,11 +110,20 @@ impl Books {
         true
     }
 
+    /// Who waits for the response with this id (JSON text), and does so no more.
+    fn take(&mut self, id: &str) -> Option<Waiting> {
+        if let Some(waiting) = self.waiting.remove(id) {
+            return Some(waiting);
+        }
+        let own = self.waiting.keys().find(|own| same(own, id))?.clone();
+        self.waiting.remove(&own)
+    }
+
     /// Where a message of the server goes.
     pub(super) fn sort(&mut self, message: &Message) -> Place {
         let bytes = || message.bytes().clone();
         if message.is_response() {
-            let waiting = message.id().and_then(|id| self.waiting.remove(id));
+            let waiting = message.id().and_then(|id| self.take(id));
             return match (waiting, self.manner) {
                 (Some(waiting), _) => Place::Reader(waiting.to, bytes()),
                 (None, Manner::Session) => Place::Rest,
@@ -253,6 +262,16 @@ mod tests {
         assert!(one.try_recv().is_err());
         assert!(matches!(books.sort(&message(answer)), Place::Rest));
         assert!(two.blocking_recv().is_none(), "nothing follows an answer");
+    }
+
+    /// Some write `\/` for `/` in every text.
+    #[test]
+    fn a_response_finds_who_waits_for_it_however_its_id_is_spelled() {
+        let mut books = Books::new(Manner::Session);
+        let ask = message(r#"{"jsonrpc":"2.0","id":"1/2","method":"tools/list"}"#);
+        let (_, mut comes) = books.expect(&ask).unwrap();
+        let answer = r#"{"jsonrpc":"2.0","id":"1\/2","result":{}}"#;
+        assert_eq!(read(&mut books, &mut comes, &[answer]), [answer]);
     }
 
     #[test]

@@ -376,13 +376,19 @@ async fn serve(hub: Arc<Hub>) {
         weak
     };
     while let Some(data) = rest.recv().await {
-        let (Some(hub), Ok(message)) = (hub.upgrade(), Message::parse(&data)) else {
-            continue;
-        };
-        if message.kind() == Kind::Request {
-            let _ended = hub.link.post(refusal(&message)).await;
-        } else {
-            hub.notice(&message).await;
+        let Some(hub) = hub.upgrade() else { continue };
+        match Message::parse(&data) {
+            Ok(message) if message.kind() == Kind::Request => {
+                let _ended = hub.link.post(refusal(&message)).await;
+            }
+            Ok(message) => hub.notice(&message).await,
+            Err(_) => {
+                if let Some(id) = message::id_of_unreadable(&data) {
+                    let text = "the request can't be read";
+                    let refused = message::error(Some(&id), -32600, text, None);
+                    let _ended = hub.link.post(refused).await;
+                }
+            }
         }
     }
 }

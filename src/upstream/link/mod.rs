@@ -15,6 +15,7 @@
 //! - What nobody reads is bounded: the server is read more slowly, and before there is a reader the
 //!   oldest wait and the newest are left out.
 
+mod beginning;
 mod books;
 pub(super) mod events;
 pub(super) mod hub;
@@ -31,6 +32,7 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use self::beginning::Begun;
 pub(super) use self::books::Manner;
 use self::books::{Books, Place};
 use self::events::Outlet;
@@ -340,17 +342,21 @@ impl Intake {
         }
     }
 
-    /// Something came that is too large; this is how it begins. Whether it is known whose it was.
-    pub(super) fn too_large(&mut self, beginning: &Bytes) -> bool {
-        let text = String::from_utf8_lossy(beginning.get(..256).unwrap_or(beginning));
-        let id = text
-            .split_once(r#""id":"#)
-            .map(|(_, rest)| rest.trim_start());
-        let id = id
-            .and_then(|rest| rest.split([',', '}']).next())
-            .map(str::trim_end);
+    /// Something came that is too large; this is how it begins. False: nobody knows whose it was, so that
+    /// somebody may wait for it for ever.
+    pub(super) async fn too_large(&mut self, beginning: &Bytes) -> bool {
         tracing::warn!(server = %self.troubles.server(), "the server wrote a line that is too large");
-        id.is_some_and(|id| self.books.lock().spoil(id))
+        match Begun::read(beginning) {
+            Begun::Response(id) => self.books.lock().spoil(&id),
+            Begun::Request(id) => {
+                // In its place: something that can't be read, either, and is refused.
+                let stub = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"","method":""}}"#);
+                self.put_aside(stub.into()).await;
+                true
+            }
+            Begun::Notification => true,
+            Begun::Unknown => false,
+        }
     }
 }
 

@@ -171,8 +171,7 @@ async fn hear(
             Line::Whole(line) if line.trim_ascii().is_empty() => {}
             Line::Whole(line) => intake.take(&line).await,
             Line::TooLong(beginning) => {
-                if !intake.too_large(&beginning) {
-                    // Somebody may wait for this for ever.
+                if !intake.too_large(&beginning).await {
                     return;
                 }
             }

@@ -31,6 +31,12 @@ fn take(service: &mut Service, message: &str) -> bool {
     service.intake.take(&data).now_or_never().is_some()
 }
 
+/// Gives the beginning of a message to the link; whether it knows what to do.
+fn too_large(service: &mut Service, beginning: &'static str) -> bool {
+    let taken = service.intake.too_large(&beginning.into()).now_or_never();
+    taken.unwrap()
+}
+
 fn sent(service: &mut Service) -> Option<String> {
     let line = service.outbox.try_recv().ok()?;
     Some(String::from_utf8(line.to_vec()).unwrap())
@@ -203,14 +209,49 @@ fn of_a_line_that_is_too_large_the_beginning_may_say_whose_it_is() {
         (r#"{"id":1,"jsonrpc":"2.0","result":""#, true),
         (r#"{"jsonrpc":"2.0","id":2,"result":{"x":""#, false),
         (r#"{"jsonrpc":"2.0","result":{"x":""#, false),
+        // The id is that of something in the result.
+        (r#"{"jsonrpc":"2.0","result":{"id":1,"x":""#, false),
+        (
+            r#"{"jsonrpc":"2.0","result":{"y":{"id":1}},"id":1,"x":""#,
+            true,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","result":"\"id\":2,","id":1,"y":""#,
+            true,
+        ),
+        (r#"{"jsonrpc":"2.0","result":"\"id\":1,"#, false),
         ("xxxxxxxx", false),
         ("", false),
     ] {
         let (link, mut service) = link(Manner::Session);
         let mut answers = call(&link);
-        let found = service.intake.too_large(&Bytes::from(beginning));
+        let found = too_large(&mut service, beginning);
         assert_eq!(found, known, "{beginning}");
         let told = came(&mut answers).is_some_and(|it| it.is_empty());
         assert_eq!(told, known, "{beginning}: its reader learns it");
     }
+}
+
+/// A server numbers its questions as we number ours, so that one of its could be taken for an answer.
+#[test]
+fn a_question_that_is_too_large_is_refused_and_is_no_answer() {
+    let (link, mut service) = link(Manner::Session);
+    let mut answers = call(&link);
+    let mut rest = link.rest().unwrap();
+    for beginning in [
+        r#"{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{"x":""#,
+        r#"{"method":"sampling/createMessage","id":1,"jsonrpc":"2.0","params":{"x":""#,
+    ] {
+        assert!(too_large(&mut service, beginning));
+        assert_eq!(answers.next().now_or_never(), None, "{beginning}");
+        let refused = message::id_of_unreadable(&rest.try_recv().unwrap());
+        assert_eq!(refused.as_deref(), Some("1"), "{beginning}");
+    }
+}
+
+#[test]
+fn a_notification_that_is_too_large_is_left_out() {
+    let (_link, mut service) = link(Manner::Session);
+    let log = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"data":""#;
+    assert!(too_large(&mut service, log));
 }

@@ -144,3 +144,78 @@ async fn a_server_that_needs_a_while() {
     session.works().await;
     assert_eq!(server.seen_method("initialize").len(), 3);
 }
+
+/// A server that was away and is back answers whoever asks, also while the first call that got through takes
+/// its time: it can be reached, and that is all that was in doubt.
+#[tokio::test]
+async fn a_slow_call_keeps_nobody_away_from_a_server_that_is_back() {
+    let (server, mut way, gateway) = scene().await;
+    // Nothing else gets through than what is asked here.
+    server.change(|habits| habits.get = false);
+    let session = Client::new(&gateway, "alpha").open(EVERYTHING).await;
+    way.close().await;
+    for id in ["1", "2"] {
+        let message = session.call(id, "echo", "{}").await.json().await;
+        assert_eq!(message["error"]["code"], -31001, "{message}");
+    }
+    way.open();
+    let through = async {
+        loop {
+            let mut slow = session.start(json::call("\"slow\"", "slow", "{}"));
+            tokio::select! {
+                held = server.called("slow") => return (held, slow),
+                _refused = &mut slow => {}
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let (held, slow) = within("the server to be asked again", through).await;
+    session.works().await;
+    held.result("{}");
+    assert_eq!(slow.await.unwrap().status, 200);
+}
+
+/// An answer is sent for as long as a server is away for a moment: a person has given it, and is not asked twice.
+#[tokio::test]
+async fn an_answer_reaches_a_server_that_is_back_after_a_moment() {
+    let (server, mut way, gateway) = scene().await;
+    let session = Client::new(&gateway, "alpha").open(EVERYTHING).await;
+    let mut listening = session.listen().await;
+    let question = json::request("7", "elicitation/create", &json::form("Who?"));
+    server.last_get_stream().await.send(&question).await;
+    let question = listening.question("elicitation/create").await;
+    way.close().await;
+    // Until the server is left alone.
+    for id in ["1", "2"] {
+        let message = session.call(id, "echo", "{}").await.json().await;
+        assert_eq!(message["error"]["code"], -31001, "{message}");
+    }
+    let answering = tokio::spawn({
+        let session = session.clone();
+        async move { session.answer(&question, r#"{"action":"decline"}"#).await }
+    });
+    let taken = |line: &serde_json::Value| line["type"] == "question.answered";
+    gateway.audited("the answer", taken).await;
+    way.open();
+    let answer = server.answer_to("7").await;
+    assert_eq!(answer, json::result("7", r#"{"action":"decline"}"#));
+    assert_eq!(answering.await.unwrap(), 202);
+}
+
+/// New sessions are opened where one can be, however many of the addresses are dead.
+#[tokio::test]
+async fn of_several_addresses_the_one_that_works_is_found() {
+    let server = Server::start().await;
+    let mut urls = Vec::new();
+    for _ in 0..4 {
+        let gone = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        urls.push(format!("http://{}/mcp", gone.local_addr().unwrap()));
+    }
+    urls.push(server.url());
+    let keys = format!("{{ url: [{}] }}", urls.join(", "));
+    let gateway = Setup::new().server_as("alpha", &keys).start().await;
+    for _ in 0..urls.len() {
+        let session = Client::new(&gateway, "alpha").open(EVERYTHING).await;
+        session.works().await;
+    }
+}
