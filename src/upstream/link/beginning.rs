@@ -1,8 +1,9 @@
-//! What the beginning of a message says that is too large to be read as a whole.
+//! What the beginning and the end of a message say that is too large to be read as a whole. Some write its id at the
+//! end.
 //!
 //! # Invariants
 //! - Only members of the message itself count: an id may stand anywhere in what it carries.
-//! - What was cut off is not guessed.
+//! - What was left out is not guessed.
 
 use std::fmt;
 
@@ -32,12 +33,13 @@ struct Seen {
 }
 
 impl Begun {
-    /// What begins so.
-    pub(super) fn read(beginning: &[u8]) -> Self {
+    /// What begins and ends so.
+    pub(super) fn read(beginning: &[u8], end: &[u8]) -> Self {
         let mut seen = Seen::default();
         let mut json = serde_json::Deserializer::from_slice(beginning);
         // It ends in the midst of something, which is an error and no matter.
         let _cut_off = (&mut seen).deserialize(&mut json);
+        seen.id = seen.id.or_else(|| last_id(end));
         let notifies = |method: &String| method.starts_with("notifications/");
         match seen {
             Seen { method, .. } if method.as_ref().is_some_and(notifies) => Self::Notification,
@@ -56,6 +58,20 @@ impl Begun {
             _ => Self::Unknown,
         }
     }
+}
+
+/// The id (JSON text) of a message, if that is the last thing in it: what stands right before the brace that ends
+/// the message belongs to the message itself.
+fn last_id(end: &[u8]) -> Option<String> {
+    const NAME: &str = r#""id":"#;
+    // It may begin in the midst of a letter.
+    let end = String::from_utf8_lossy(end);
+    let members = end.trim_end().strip_suffix('}')?;
+    let (before, id) = members.rsplit_once(NAME)?;
+    let follows = before.trim_end().ends_with([',', '{']);
+    let id = id.trim();
+    let whole = serde_json::from_str::<&RawValue>(id).is_ok() && !id.starts_with(['{', '[']);
+    (follows && whole).then(|| id.to_owned())
 }
 
 impl<'de> DeserializeSeed<'de> for &mut Seen {
@@ -121,7 +137,29 @@ mod tests {
             (r#"[{"id":1,"result":""#, Begun::Unknown),
             ("", Begun::Unknown),
         ] {
-            assert_eq!(Begun::read(beginning.as_bytes()), expected, "{beginning}");
+            let read = Begun::read(beginning.as_bytes(), b"");
+            assert_eq!(read, expected, "{beginning}");
+        }
+    }
+
+    #[test]
+    fn an_id_may_be_the_last_thing_in_a_message() {
+        for (end, expected) in [
+            (r#"xxx"},"jsonrpc":"2.0","id":7}"#, Some("7")),
+            (r#"xxx"}, "id" : 7 }"#, None),
+            (r#"xxx"}, "id": "a" }  "#, Some(r#""a""#)),
+            // That of something in the message.
+            (r#"xxx","id":7}}"#, None),
+            // That of a text.
+            (r#"xxx,"id":7"}"#, None),
+            (r#"xxx,"id":7,"x":1}"#, None),
+            (r#"xxx,"id":{"a":1}}"#, None),
+            ("}", None),
+            ("", None),
+        ] {
+            let expected = expected.map_or(Begun::Unknown, |id| Begun::Response(id.to_owned()));
+            let read = Begun::read(br#"{"result":{"x":"xxx"#, end.as_bytes());
+            assert_eq!(read, expected, "{end}");
         }
     }
 }

@@ -9,7 +9,12 @@ pub(super) enum Line {
     /// A whole one.
     Whole(Bytes),
     /// The beginning of one that is too long; the rest of it was thrown away.
-    TooLong(Bytes),
+    TooLong {
+        /// What fits.
+        beginning: Bytes,
+        /// Its last bytes.
+        end: Bytes,
+    },
 }
 
 /// Reads lines of at most `limit` bytes.
@@ -27,29 +32,47 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
     /// The next line; none at the end. What can't be read is an end, too.
     pub(super) async fn next(&mut self) -> Option<Line> {
         let mut line = BytesMut::new();
+        let mut end_of_line = BytesMut::new();
         let mut too_long = false;
         loop {
             let chunk = self.pipe.fill_buf().await.ok()?;
             if chunk.is_empty() {
-                return (!line.is_empty()).then(|| finish(line, too_long));
+                return (!line.is_empty()).then(|| finish(line, too_long.then_some(end_of_line)));
             }
             let end = memchr::memchr(b'\n', chunk);
             let part = chunk.get(..end.unwrap_or(chunk.len())).unwrap_or_default();
             let room = self.limit.saturating_sub(line.len());
             line.extend_from_slice(part.get(..room).unwrap_or(part));
             too_long |= part.len() > room;
+            if too_long {
+                keep_end(&mut end_of_line, part);
+            }
             let used = part.len() + usize::from(end.is_some());
             self.pipe.consume(used);
             if end.is_some() {
-                return Some(finish(line, too_long));
+                return Some(finish(line, too_long.then_some(end_of_line)));
             }
         }
     }
 }
 
-fn finish(mut line: BytesMut, too_long: bool) -> Line {
-    if too_long {
-        return Line::TooLong(line.freeze());
+/// How much is kept of the end of a line that is too long.
+const END: usize = 256;
+
+fn keep_end(end: &mut BytesMut, part: &[u8]) {
+    let new = part.get(part.len().saturating_sub(END)..).unwrap_or(part);
+    end.extend_from_slice(new);
+    if end.len() > END {
+        end.advance(end.len() - END);
+    }
+}
+
+fn finish(mut line: BytesMut, end: Option<BytesMut>) -> Line {
+    if let Some(end) = end {
+        return Line::TooLong {
+            beginning: line.freeze(),
+            end: end.freeze(),
+        };
     }
     if line.last() == Some(&b'\r') {
         line.truncate(line.len() - 1);
@@ -71,7 +94,13 @@ mod tests {
         let pipe = tokio::io::BufReader::with_capacity(buffer, text.as_bytes());
         let mut lines = Lines::new(pipe, 5);
         let mut all = Vec::new();
-        while let Some(line) = lines.next().await {
+        while let Some(mut line) = lines.next().await {
+            if let Line::TooLong { end, .. } = &mut line {
+                let whole = "abcdefghijk".as_bytes();
+                let cut = if end.ends_with(b"f") { 6 } else { 11 };
+                assert!(whole[..cut].ends_with(end), "{end:?}");
+                *end = Bytes::new();
+            }
             all.push(line);
         }
         all
@@ -87,6 +116,11 @@ mod tests {
     #[tokio::test]
     async fn lines_are_what_they_are_however_they_arrive() {
         let whole = |text: &'static str| Line::Whole(Bytes::from_static(text.as_bytes()));
+        // How much of its end is seen depends on how it arrives; what counts is that it is the end.
+        let too_long = |text: &'static str| Line::TooLong {
+            beginning: text.into(),
+            end: Bytes::new(),
+        };
         for buffer in 1..12 {
             assert_eq!(
                 read("ab\r\n\nabcde\nabcdef\nabcdefghijk\nx", buffer).await,
@@ -94,8 +128,8 @@ mod tests {
                     whole("ab"),
                     whole(""),
                     whole("abcde"),
-                    Line::TooLong("abcde".into()),
-                    Line::TooLong("abcde".into()),
+                    too_long("abcde"),
+                    too_long("abcde"),
                     whole("x"),
                 ],
                 "{buffer}"

@@ -342,11 +342,11 @@ impl Intake {
         }
     }
 
-    /// Something came that is too large; this is how it begins. False: nobody knows whose it was, so that
+    /// Something came that is too large; this is how it begins and ends. False: nobody knows whose it was, so that
     /// somebody may wait for it for ever.
-    pub(super) async fn too_large(&mut self, beginning: &Bytes) -> bool {
+    pub(super) async fn too_large(&mut self, beginning: &Bytes, end: &Bytes) -> bool {
         tracing::warn!(server = %self.troubles.server(), "the server wrote a line that is too large");
-        match Begun::read(beginning) {
+        match Begun::read(beginning, end) {
             Begun::Response(id) => self.books.lock().spoil(&id),
             Begun::Request(id) => {
                 // In its place: something that can't be read, either, and is refused.

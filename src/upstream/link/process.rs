@@ -170,8 +170,8 @@ async fn hear(
         match line {
             Line::Whole(line) if line.trim_ascii().is_empty() => {}
             Line::Whole(line) => intake.take(&line).await,
-            Line::TooLong(beginning) => {
-                if !intake.too_large(&beginning).await {
+            Line::TooLong { beginning, end } => {
+                if !intake.too_large(&beginning, &end).await {
                     return;
                 }
             }
@@ -193,7 +193,13 @@ async fn log(server: &ServerName, process: u32, stderr: Option<ChildStderr>) {
             tracing::warn!(%server, process, left_out, "the server writes too much to standard error");
         }
     };
-    while let Some(Line::Whole(line) | Line::TooLong(line)) = lines.next().await {
+    while let Some(
+        Line::Whole(line)
+        | Line::TooLong {
+            beginning: line, ..
+        },
+    ) = lines.next().await
+    {
         if now().saturating_duration_since(second) >= Duration::from_secs(1) {
             tell(left_out);
             (second, logged, left_out) = (now(), 0, 0);

@@ -33,7 +33,10 @@ fn take(service: &mut Service, message: &str) -> bool {
 
 /// Gives the beginning of a message to the link; whether it knows what to do.
 fn too_large(service: &mut Service, beginning: &'static str) -> bool {
-    let taken = service.intake.too_large(&beginning.into()).now_or_never();
+    let taken = service
+        .intake
+        .too_large(&beginning.into(), &Bytes::new())
+        .now_or_never();
     taken.unwrap()
 }
 
