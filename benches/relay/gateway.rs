@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Child;
@@ -11,18 +12,22 @@ use crate::Fallible;
 use crate::process::{Cores, Process};
 use crate::token::{AUDIENCE, NAME};
 
+const BINARY: &str = env!("CARGO_BIN_EXE_contraflow");
+
 /// A gateway that serves. It ends with this value.
 #[derive(Debug)]
 pub(crate) struct Gateway {
     pub(crate) address: SocketAddr,
     pub(crate) process: Process,
-    _child: Child,
+    child: Child,
+    /// Whether it is run by something that wants to write down what it saw.
+    observed: bool,
 }
 
 impl Gateway {
     /// Starts one before the server at this address; its files are in `folder`.
     pub(crate) async fn start(
-        cores: &Cores,
+        (cores, under): (&Cores, &[String]),
         server: SocketAddr,
         folder: &Path,
         keys: &Path,
@@ -30,8 +35,10 @@ impl Gateway {
         std::fs::create_dir_all(folder)?;
         let file = folder.join("gateway.yaml");
         std::fs::write(&file, configuration(server, folder, keys))?;
+        let mut words = under.iter().map(String::as_str).chain([BINARY]);
         let mut child = cores
-            .measured(env!("CARGO_BIN_EXE_contraflow"))
+            .measured(words.next().unwrap_or(BINARY))
+            .args(words)
             .args(["serve", "--config"])
             .arg(&file)
             .env_remove("CONTRAFLOW_LOG")
@@ -59,8 +66,27 @@ impl Gateway {
         Ok(Self {
             address,
             process,
-            _child: child,
+            child,
+            observed: !under.is_empty(),
         })
+    }
+}
+
+/// Gives the one who observes it time to write.
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        const PAUSE: Duration = Duration::from_millis(100);
+        if !self.observed {
+            return;
+        }
+        let mut kill = std::process::Command::new("kill");
+        let _told = kill.arg(self.process.0.to_string()).status();
+        for _ in 0..600 {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(PAUSE);
+        }
     }
 }
 

@@ -68,7 +68,7 @@ fn measure(options: &Options) -> Fallible<Report> {
         .enable_all()
         .build()?;
     let report = runtime.block_on(async {
-        let world = World::new(cores, options.clients)?;
+        let world = World::new(cores, options)?;
         modes::run(&world, options).await
     })?;
     report.save(&options.json)?;

@@ -4,12 +4,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub(crate) const USAGE: &str = "\
-cargo bench --bench relay -- [--quick] [--clients N] [--only WORD]… [--json FILE]
+cargo bench --bench relay -- [--quick] [--clients N] [--only WORD]… [--json FILE] [--under COMMAND]
 
   --quick       few and short rounds: less than two minutes
   --clients N   how many people call at once (64)
   --only WORD   only the modes with this word in their name, as they stand in the report
-  --json FILE   where the figures go (target/relay.json)";
+  --json FILE   where the figures go (target/relay.json)
+  --under COMMAND
+                what the gateway is run by: 'valgrind --tool=callgrind' shows where the time goes";
 
 /// How long, how many, and which modes.
 #[derive(Debug)]
@@ -26,6 +28,8 @@ pub(crate) struct Options {
     /// Questions that wait.
     pub(crate) waiting: usize,
     pub(crate) json: PathBuf,
+    /// The words of a command that runs the gateway; none where it runs by itself.
+    pub(crate) under: Vec<String>,
     only: Vec<String>,
 }
 
@@ -35,11 +39,12 @@ impl Options {
         let mut options = Self {
             clients: 64,
             rounds: 5,
-            window: Duration::from_millis(1500),
-            rest: Duration::from_secs(16),
+            window: Duration::from_secs(1),
+            rest: Duration::from_secs(12),
             idle: 8000,
             waiting: 1000,
             json: PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/target/relay.json")),
+            under: Vec::new(),
             only: Vec::new(),
         };
         while let Some(argument) = arguments.next() {
@@ -62,6 +67,9 @@ impl Options {
                     options.clients = count.ok_or("--clients needs a number")?;
                 }
                 "--only" => options.only.push(value()?),
+                "--under" => {
+                    options.under = value()?.split_whitespace().map(str::to_owned).collect();
+                }
                 "--json" => options.json = PathBuf::from(value()?),
                 other => return Err(format!("unknown argument {other}")),
             }

@@ -9,6 +9,7 @@ use crate::Fallible;
 use crate::client::{Era, Person};
 use crate::gateway::Gateway;
 use crate::nginx::Nginx;
+use crate::options::Options;
 use crate::process::{Cores, Process};
 use crate::server;
 use crate::token::Issuer;
@@ -20,6 +21,7 @@ pub(crate) struct World {
     pub(crate) server: SocketAddr,
     /// How many people call at once.
     pub(crate) clients: usize,
+    under: Vec<String>,
     issuer: Issuer,
     keys: PathBuf,
     folder: TempDir,
@@ -35,14 +37,15 @@ pub(crate) struct Way {
 }
 
 impl World {
-    pub(crate) fn new(cores: Cores, clients: usize) -> Fallible<Self> {
+    pub(crate) fn new(cores: Cores, options: &Options) -> Fallible<Self> {
         let folder = tempfile::tempdir()?;
         let issuer = Issuer::new()?;
         let keys = issuer.publish(folder.path())?;
         Ok(Self {
             cores,
             server: server::start()?,
-            clients,
+            clients: options.clients,
+            under: options.under.clone(),
             issuer,
             keys,
             folder,
@@ -52,7 +55,8 @@ impl World {
     /// Starts a gateway; each has a name of its own.
     pub(crate) async fn gateway(&self, name: &str) -> Fallible<Gateway> {
         let folder = self.folder(name);
-        Gateway::start(&self.cores, self.server, &folder, &self.keys).await
+        let command = (&self.cores, self.under.as_slice());
+        Gateway::start(command, self.server, &folder, &self.keys).await
     }
 
     /// Starts an nginx, where it is installed.

@@ -17,8 +17,8 @@ use crate::report::{Report, Row, Weight};
 use crate::world::World;
 
 pub(super) const NAME: &str = "idle sessions";
-pub(crate) const CROWDED: &str = "call 256 B JSON, crowded";
-pub(crate) const EMPTY: &str = "call 256 B JSON, empty";
+pub(crate) const CROWDED: &str = "256 B beside a crowd";
+pub(crate) const EMPTY: &str = "256 B without a crowd";
 
 /// How many arrive at the same time.
 const AT_ONCE: usize = 32;

@@ -19,7 +19,7 @@ const LEGACY: (Era, Era) = (Era::Legacy, Era::Legacy);
 pub(crate) const PLAIN: &str = "call 256 B JSON";
 pub(crate) use self::crowd::{CROWDED, EMPTY};
 
-pub(crate) const HALF: &str = "call 256 B JSON, half load";
+pub(crate) const HALF: &str = "half load, 256 B";
 
 /// The modes that are compared on all ways, or need the gateway since the eras differ.
 const MODES: [Mode; 12] = [
@@ -30,7 +30,7 @@ const MODES: [Mode; 12] = [
     Mode::new("call 1 MiB JSON", LEGACY, call(KIB * KIB, false)),
     Mode::new("call 1 MiB SSE", LEGACY, call(KIB * KIB, true)),
     Mode::new(
-        "call 256 B JSON, modern",
+        "modern call 256 B",
         (Era::Modern, Era::Modern),
         call(256, false),
     ),
