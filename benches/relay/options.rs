@@ -57,8 +57,8 @@ impl Options {
                 "--bench" => {}
                 "--quick" => {
                     options.rounds = 3;
-                    options.window = Duration::from_millis(400);
-                    options.rest = Duration::from_secs(4);
+                    options.window = Duration::from_millis(300);
+                    options.rest = Duration::from_secs(3);
                     options.idle = 2000;
                     options.waiting = 500;
                 }
