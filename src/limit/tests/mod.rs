@@ -599,27 +599,3 @@ proptest! {
         }
     }
 }
-
-/// What a decision costs: `cargo test --lib limit_cost -- --ignored --nocapture`, best with `--release`.
-#[test]
-#[ignore = "a measurement"]
-#[expect(clippy::disallowed_methods, reason = "a measurement")]
-fn limit_cost() {
-    const COUNT: u32 = 1_000_000;
-    let big = rates(Some(rate(1_000_000_000, u32::MAX)), Some(1000));
-    for (name, config) in [
-        (
-            "unlimited",
-            limited(RateLimits::default(), RateLimits::default()),
-        ),
-        ("all four limits", limited(big.clone(), big)),
-    ] {
-        let limiter = Limiter::new(&config);
-        let (server, alice) = (booking(), who("alice"));
-        let start = std::time::Instant::now();
-        for _ in 0..COUNT {
-            drop(limiter.admit(&server, &alice));
-        }
-        println!("{name}: {:?} an admission", start.elapsed() / COUNT);
-    }
-}

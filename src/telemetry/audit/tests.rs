@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use futures_util::FutureExt;
 use serde_json::Value;
@@ -502,48 +502,4 @@ async fn closing_on_a_disk_that_takes_nothing_gives_up_and_ends_the_thread() {
     audit.close().await;
     assert!(*audit.0.as_ref().unwrap().ended.borrow());
     assert_eq!(audit.reserve().await.unwrap_err(), AuditFull);
-}
-
-/// What a record costs: `cargo test --lib audit_cost -- --ignored --nocapture`, best with `--release`.
-#[tokio::test]
-#[ignore = "a measurement"]
-#[expect(clippy::disallowed_methods, reason = "a measurement")]
-async fn audit_cost() {
-    const COUNT: u32 = 200_000;
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("audit.jsonl");
-    let audit = open(&file);
-    let principal = Principal::token("https://login.example.com", "alice", Some("vscode"));
-    let server = crate::config::ServerName("booking".into());
-    let start = Instant::now();
-    let mut caller = Duration::ZERO;
-    for _ in 0..COUNT {
-        let before = Instant::now();
-        let slot = audit.reserve().await.unwrap();
-        let reserved = before.elapsed();
-        let before = Instant::now();
-        slot.write(
-            Record::call(SystemTime::now())
-                .principal(&principal)
-                .server(&server)
-                .session("5f2a91c3")
-                .request("01J0000000000000")
-                .method("tools/call")
-                .target("book_table")
-                .outcome(Outcome::Ok)
-                .duration(Duration::from_millis(3)),
-        );
-        // Waiting for room is the disk's cost, not the caller's.
-        caller += before.elapsed() + reserved.min(Duration::from_micros(2));
-    }
-    audit.close().await;
-    let all = start.elapsed();
-    let bytes = std::fs::metadata(&file).unwrap().len();
-    println!(
-        "caller {:?} a record, through to the disk {:?} a record, {} bytes a record, {} bytes in memory",
-        caller / COUNT,
-        all / COUNT,
-        bytes / u64::from(COUNT),
-        size_of::<queue::Entry>()
-    );
 }
