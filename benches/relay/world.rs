@@ -86,9 +86,19 @@ impl World {
         &self,
         name: &str,
         address: SocketAddr,
+        eras: (Era, Era),
+    ) -> Fallible<Person> {
+        self.window((name, name), address, eras)
+    }
+
+    /// One of several windows in which the person `subject` works, under a name of its own.
+    pub(crate) fn window(
+        &self,
+        (name, subject): (&str, &str),
+        address: SocketAddr,
         (era, server): (Era, Era),
     ) -> Fallible<Person> {
-        let token = self.issuer.token(name)?;
+        let token = self.issuer.token(subject)?;
         Person::new((name.to_owned(), &token), era, address, server)
     }
 

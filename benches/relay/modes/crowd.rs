@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
 use super::LEGACY;
-use super::weight::PARKED;
+use super::weight::{AT_ONCE, PARKED, park};
 use crate::Fallible;
 use crate::client::{Person, Reply, Step};
 use crate::load::{Pace, Tally};
@@ -19,9 +19,6 @@ use crate::world::World;
 pub(super) const NAME: &str = "idle sessions";
 pub(crate) const CROWDED: &str = "256 B beside a crowd";
 pub(crate) const EMPTY: &str = "256 B without a crowd";
-
-/// How many arrive at the same time.
-const AT_ONCE: usize = 32;
 
 /// Descriptors that are kept for all else.
 const RESERVE: usize = 3000;
@@ -40,11 +37,11 @@ pub(super) async fn measure(world: &World, options: &Options, report: &mut Repor
     let way = ("gateway", gateway.address, gateway.process);
     let sessions = idle(world, (count, options.rest), way, report).await?;
 
-    let mut one = world.person("one", gateway.address, PARKED)?;
-    for _ in 0..options.waiting {
-        drop(one.park().await?);
-    }
-    report.crowd = (sessions.len(), options.waiting);
+    let windows = (0..AT_ONCE)
+        .map(|number| world.window((&format!("one-{number}"), "one"), gateway.address, PARKED))
+        .collect::<Fallible<Vec<_>>>()?;
+    park(windows, options.waiting / AT_ONCE).await?;
+    report.crowd = (sessions.len(), options.waiting / AT_ONCE * AT_ONCE);
     let empty = world.gateway("empty").await?;
     let step = Step::Call {
         size: 256,

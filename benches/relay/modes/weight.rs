@@ -1,13 +1,18 @@
 //! What those weigh who wait: parked questions, and questions on an open stream.
 
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+
 use super::LEGACY;
 use crate::Fallible;
-use crate::client::{Era, Step};
+use crate::client::{Era, Person, Step};
 use crate::options::Options;
 use crate::report::{Report, Weight};
 use crate::world::World;
 
 pub(super) const NAME: &str = "weight of a waiting question";
+/// How many come at the same time.
+pub(super) const AT_ONCE: usize = 25;
+
 pub(super) const PARKED: (Era, Era) = (Era::Modern, Era::Legacy);
 
 pub(super) async fn measure(world: &World, options: &Options, report: &mut Report) -> Fallible<()> {
@@ -21,22 +26,19 @@ pub(super) async fn measure(world: &World, options: &Options, report: &mut Repor
         one.step(Step::Ask).await?;
     }
     let empty = process.memory_at_rest(options.rest).await?;
-    for _ in 0..count {
-        drop(one.park().await?);
-    }
+    let windows = (0..AT_ONCE)
+        .map(|number| world.window((&format!("one-{number}"), "one"), address, PARKED))
+        .collect::<Fallible<Vec<_>>>()?;
+    park(windows, count / AT_ONCE).await?;
     let parked = process.memory_at_rest(options.rest).await?;
     report.weigh(Weight::new(
         "parked question, all of one person",
         "gateway",
-        count,
+        count / AT_ONCE * AT_ONCE,
         (empty, parked),
     ));
 
-    let mut people = world.people(address, count, PARKED)?;
-    for person in &mut people {
-        drop(person.park().await?);
-    }
-    drop(people);
+    park(world.people(address, count, PARKED)?, 1).await?;
     let each = process.memory_at_rest(options.rest).await?;
     report.weigh(Weight::new(
         "parked question with its person's session",
@@ -77,4 +79,16 @@ pub(super) async fn measure(world: &World, options: &Options, report: &mut Repor
         (opened, asked),
     ));
     Ok(())
+}
+
+/// Lets everybody park so many questions, some at the same time: each takes a while. Nobody comes back.
+pub(super) async fn park(people: Vec<Person>, each: usize) -> Fallible<()> {
+    let leave = async |mut person: Person| {
+        for _ in 0..each {
+            drop(person.park().await?);
+        }
+        Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
+    };
+    let left = stream::iter(people).map(leave).buffer_unordered(AT_ONCE);
+    left.try_collect::<()>().await
 }
