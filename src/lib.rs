@@ -53,7 +53,7 @@
 //!               http ──► auth ─────────► upstream::client      leaves that all may use:
 //!                 │  ──► limit                                 config (read-only), error, telemetry
 //!                 ▼
-//!               relay ─► policy ───────► upstream::client
+//!               relay ─► policy ───────► upstream::client, upstream::command
 //!                 │  ──► upstream
 //!                 ▼
 //!              protocol   imports nothing of the crate

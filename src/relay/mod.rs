@@ -319,6 +319,15 @@ impl Relay {
 }
 
 impl Shared {
+    /// The server of this name.
+    ///
+    /// # Errors
+    /// When there is none.
+    fn server(&self, name: &ServerName) -> Result<&Arc<Upstream>, Error> {
+        let server = self.servers.get(name);
+        server.ok_or_else(|| Error::UnknownServer(name.to_string()))
+    }
+
     /// The policy for the questions of a server.
     ///
     /// # Errors

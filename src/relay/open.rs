@@ -93,11 +93,7 @@ impl Shared {
         if self.ending.is_cancelled() {
             return Err(Error::ShuttingDown);
         }
-        let upstream = self
-            .servers
-            .get(server)
-            .map(Arc::clone)
-            .ok_or_else(|| Error::UnknownServer(server.to_string()))?;
+        let upstream = Arc::clone(self.server(server)?);
         // Before the server is asked: what can't be read must not leave a session behind there.
         let policy = Arc::clone(self.policy(server)?);
         let [capabilities, info] = request.param(["capabilities", "clientInfo"])?;

@@ -71,10 +71,7 @@ impl Relay {
         if shared.ending.is_cancelled() {
             return Err(Error::ShuttingDown);
         }
-        let upstream = shared
-            .servers
-            .get(server)
-            .ok_or_else(|| Error::UnknownServer(server.to_string()))?;
+        let upstream = shared.server(server)?;
         let era = upstream.era().await.map_err(|unknown| unknown.error)?;
         let config = &shared.config;
         let headless = says_headless(from) || is_headless(config, principal);

@@ -118,10 +118,7 @@ impl Relay {
         if shared.ending.is_cancelled() {
             return Err(Error::ShuttingDown);
         }
-        let upstream = shared
-            .servers
-            .get(server)
-            .ok_or_else(|| Error::UnknownServer(server.to_string()))?;
+        let upstream = shared.server(server)?;
         let policy = shared.policy(server)?;
         let asked = Asked::read(&request)?;
         let slot = shared.audit.reserve().await.map_err(|_| Error::AuditFull)?;

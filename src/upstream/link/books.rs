@@ -81,7 +81,10 @@ impl Books {
         let id = request.id().unwrap_or("null");
         let (sent, token) = match self.manner {
             Manner::Session => (request.bytes().clone(), token(request).map(Into::into)),
-            Manner::Requests => with_token(request, id),
+            Manner::Requests => match with_token(request, id, |_| id.to_owned()) {
+                Some((sent, token)) => (sent, Some(token)),
+                None => (request.bytes().clone(), None),
+            },
         };
         let (to, comes) = channel(ROOM);
         let waiting = Waiting {
@@ -211,19 +214,21 @@ fn token(request: &Message) -> Option<&str> {
     token
 }
 
-/// A request with its id for a progress token, and the token that it had.
-fn with_token(request: &Message, id: &str) -> (Bytes, Option<Box<str>>) {
-    let changed = || {
-        let params = request.params()?;
-        let [meta] = members(params, ["_meta"]).ok()?;
-        let meta = meta?;
-        let [token] = members(meta, ["progressToken"]).ok()?;
-        let token: Box<str> = token?.into();
-        let meta = edit(meta, &[("progressToken", Some(id))]).ok()?;
-        let params = edit(params, &[("_meta", Some(&meta))]).ok()?;
-        Some((request.with_body(id, &params), Some(token)))
-    };
-    changed().unwrap_or_else(|| (request.bytes().clone(), None))
+/// A request under this id (JSON text) with another progress token, made of its own; and the token that it had.
+/// None: it has no token.
+pub(super) fn with_token(
+    request: &Message,
+    id: &str,
+    other: impl FnOnce(&str) -> String,
+) -> Option<(Bytes, Box<str>)> {
+    let params = request.params()?;
+    let [meta] = members(params, ["_meta"]).ok()?;
+    let meta = meta?;
+    let [token] = members(meta, ["progressToken"]).ok()?;
+    let token = token?;
+    let meta = edit(meta, &[("progressToken", Some(&other(token)))]).ok()?;
+    let params = edit(params, &[("_meta", Some(&meta))]).ok()?;
+    Some((request.with_body(id, &params), token.into()))
 }
 
 #[cfg(test)]

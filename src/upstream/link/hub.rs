@@ -25,6 +25,7 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::books::with_token;
 use super::watched::Watched;
 use super::{Answers, Intake, Link, Posted, Service};
 use crate::protocol::message::{self, Kind, Message};
@@ -276,17 +277,8 @@ impl Port {
     /// A request under the id and the progress token that the server knows it by.
     fn outward(&self, request: &Message, id: &str) -> Bytes {
         let id = marked(self.number, id);
-        let changed = || {
-            let params = request.params()?;
-            let [meta] = members(params, ["_meta"]).ok()?;
-            let meta = meta?;
-            let [token] = members(meta, ["progressToken"]).ok()?;
-            let token = marked(self.number, token?);
-            let meta = edit(meta, &[("progressToken", Some(&token))]).ok()?;
-            let params = edit(params, &[("_meta", Some(&meta))]).ok()?;
-            Some(request.with_body(&id, &params))
-        };
-        changed().unwrap_or_else(|| request.with_id(&id))
+        let changed = with_token(request, &id, |token| marked(self.number, token));
+        changed.map_or_else(|| request.with_id(&id), |(sent, _)| sent)
     }
 }
 

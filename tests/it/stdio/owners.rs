@@ -14,6 +14,18 @@ async fn each_session_has_a_process_of_its_own() {
 }
 
 /// Reported in supercorp-ai/supergateway#35, #138 and #182, abir-taheer/mcp-runner#4.
+/// So that no question can be taken for one of another call.
+#[tokio::test]
+async fn each_call_of_a_stateless_client_has_its_own_where_the_scope_says_so() {
+    let gateway = setup(&[], "session_scope: call").start().await;
+    let client = visitor(&gateway);
+    let one = Process::read(&client.text("pid", "{}").await);
+    let two = Process::read(&client.text("pid", "{}").await);
+    assert_ne!(one, two);
+    one.is_gone().await;
+    two.is_gone().await;
+}
+
 #[tokio::test]
 async fn two_people_never_share_a_process() {
     let gateway = setup(&[], "").yaml(&people()).start().await;
