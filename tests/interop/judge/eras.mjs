@@ -7,7 +7,7 @@
 // (client-server). The direct half judges the judges: modern clients directly at modern servers.
 // Cells that need a gateway which reaches modern servers say `todo` with MODERN_SERVERS=0; they count as nothing.
 import { randomBytes } from 'node:crypto';
-import { MODERN_SERVERS, HERE, RUN, run, startGateway, startServer, stopAll } from './processes.mjs';
+import { MODERN_SERVERS, HERE, RUN, runJudge, startGateway, startServer, stopAll } from './processes.mjs';
 import { judgeRecords } from './records.mjs';
 import { SDK_CLIENTS as CLIENTS, SDK_SERVERS as SERVERS } from './sdks.mjs';
 
@@ -21,18 +21,8 @@ async function cell(way, client, server, endpoint, upstream) {
   const title = `${way} ${client} client > ${server} server`;
   const { era, command: [program, ...script] } = CLIENTS[client];
   const env = { KEY_ADA: keys.ada, KEY_BOB: keys.bob, SERVER_ERA: SERVERS[server].era };
-  let counted = false;
   const args = [...script, title, endpoint, upstream, ...(era === 'modern' ? [SERVERS[server].era] : [])];
-  await run(program, args, (line) => {
-    const sum = /^(\d+) passed, (\d+) failed$/.exec(line);
-    if (!sum) return console.log(line);
-    counted = true;
-    total.passed += Number(sum[1]);
-    total.failed += Number(sum[2]);
-  }, { env });
-  if (counted) return;
-  total.failed += 1;
-  console.log(`FAIL  ${title}: the client ended without a count`);
+  await runJudge(title, program, args, total, { env });
 }
 
 function check(name, good) {

@@ -3,7 +3,7 @@
 // Usage: node judge/matrix.mjs        (CONTRAFLOW_BIN names the gateway; without it only the direct half runs)
 // MODE=direct or MODE=through runs one half, ONLY=text the scenarios whose name contains it, PAIR=ts-py one pair.
 // The direct half judges the judges: what fails there says nothing about the gateway.
-import { HERE, PYTHON, RUN, run, startGateway, startServer, stopAll } from './processes.mjs';
+import { HERE, PYTHON, RUN, runJudge, startGateway, startServer, stopAll } from './processes.mjs';
 import { judgeRecords } from './records.mjs';
 
 const binary = process.env.CONTRAFLOW_BIN;
@@ -35,18 +35,7 @@ try {
         if (process.env.PAIR && process.env.PAIR !== `${client}-${server}`) continue;
         const [command, ...script] = clients[client];
         const args = [...script, `${name} ${client} client > ${server} server`, endpoint(server), servers[server]];
-        let counted = false;
-        await run(command, args, (line) => {
-          const sum = /^(\d+) passed, (\d+) failed$/.exec(line);
-          if (!sum) return console.log(line);
-          counted = true;
-          total.passed += Number(sum[1]);
-          total.failed += Number(sum[2]);
-        });
-        if (!counted) {
-          total.failed += 1;
-          console.log(`FAIL  ${name} ${client} client > ${server} server: the client ended without a count`);
-        }
+        await runJudge(`${name} ${client} client > ${server} server`, command, args, total);
       }
     }
   }

@@ -158,6 +158,24 @@ export function run(command, args, print, { seconds = 300, env = {} } = {}) {
   });
 }
 
+/**
+ * Runs a program that judges and ends with `N passed, N failed`, and adds its counts to `total`; one that ends without is a
+ * failure of the name `title`.
+ */
+export async function runJudge(title, command, args, total, options) {
+  let counted = false;
+  await run(command, args, (line) => {
+    const sum = /^(\d+) passed, (\d+) failed$/.exec(line);
+    if (!sum) return console.log(line);
+    counted = true;
+    total.passed += Number(sum[1]);
+    total.failed += Number(sum[2]);
+  }, options);
+  if (counted) return;
+  total.failed += 1;
+  console.log(`FAIL  ${title}: the client ended without a count`);
+}
+
 function start(name, command, args, env = {}) {
   const log = createWriteStream(logOf(name), { flags: 'a' });
   const child = spawn(command, args, { cwd: HERE, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });

@@ -5,7 +5,7 @@
 // Each server is met by one client of each era; ALL=1 plays every client at every server. CELL=ts2-py-stdio narrows it down
 // to one client and server, ONLY=text to the scenarios whose name contains it.
 import { randomBytes, createHash } from 'node:crypto';
-import { HERE, RUN, auditOf, freePort, run, serveGateway, startServer, stopAll } from './processes.mjs';
+import { HERE, RUN, auditOf, freePort, runJudge, serveGateway, startServer, stopAll } from './processes.mjs';
 import { judgeRecords } from './records.mjs';
 import { SDK_CLIENTS, SDK_SERVERS } from './sdks.mjs';
 
@@ -58,15 +58,7 @@ async function cell(client, server, endpoint) {
   const serverEra = SDK_SERVERS[SERVERS[server][0]].era;
   const env = { KEY_ADA: keys.ada, KEY_BOB: keys.bob, SERVER_ERA: serverEra, SKIP: JSON.stringify(OF_HTTP) };
   const args = [...script, title, endpoint, 'nowhere', ...(era === 'modern' ? [serverEra] : [])];
-  let counted = false;
-  await run(program, args, (line) => {
-    const sum = /^(\d+) passed, (\d+) failed$/.exec(line);
-    if (!sum) return console.log(line);
-    counted = true;
-    total.passed += Number(sum[1]);
-    total.failed += Number(sum[2]);
-  }, { env });
-  if (!counted) check(`${title}: the client ends with a count`, false);
+  await runJudge(title, program, args, total, { env });
 }
 
 /** A gateway in front of all the servers; clients of the modern era are told apart by keys. */
