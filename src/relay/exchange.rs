@@ -1,20 +1,26 @@
 //! One request of a client, from its arrival to its outcome. How it is taken to a legacy server is in
 //! [`relayed`](super::relayed), to a modern one in [`driver`](super::driver).
 //!
-//! The task goes on when the client has gone: at this era disconnecting is not cancelling
-//! (2025-03-26 … 2025-11-25 basic/transports, "Sending Messages to the Server").
+//! It goes on when the client has gone: at this era disconnecting is not cancelling
+//! (2025-03-26 … 2025-11-25 basic/transports, "Sending Messages to the Server"). As long as the client waits for
+//! the head of its answer, the task of its request does the work; from then on it has one of its own.
 
 use std::borrow::Cow;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::Poll;
 use std::time::Instant;
 
 use bytes::Bytes;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::oneshot::error::TryRecvError;
 
 use super::account::{about_call, of_failure, of_response};
 use super::approval::Consent;
 use super::caller::Caller;
+use super::carried::Carried;
 use super::lease::{Lease, Tenure};
 use super::session::LiveSession;
 use super::sink::Sink;
@@ -102,16 +108,26 @@ impl LiveSession {
         accept: Accept,
         admission: Admission,
     ) -> Result<(Answer, Generation), Error> {
-        let (sink, answer) = Sink::new(accept);
-        let sent = self
-            .begin(request, sink, None, Consent::default(), admission)
+        let (sink, mut answer) = Sink::new(accept);
+        let exchange = self
+            .prepare(request, sink, None, Consent::default(), admission)
             .await?;
-        let answer = answer.await.unwrap_or(Err(Error::SessionEnded))?;
-        Ok((answer, sent.load(Ordering::Relaxed)))
+        let sent = Arc::clone(&exchange.sent);
+        let mut work = Carried::new(&self.shared.calls, exchange.run());
+        let answer = poll_fn(|cx| {
+            let over = Pin::new(&mut work).poll(cx).is_ready();
+            // Nobody else says anything, so it need not be waited for.
+            match answer.try_recv() {
+                Ok(answer) => Poll::Ready(answer),
+                Err(TryRecvError::Empty) if !over => Poll::Pending,
+                Err(_) => Poll::Ready(Err(Error::SessionEnded)),
+            }
+        });
+        Ok((answer.await?, sent.load(Ordering::Relaxed)))
     }
 
-    /// Begins an exchange whose answer goes into `sink`. Its questions are for `caller`, or for who holds the
-    /// session. Gives where it can be read which session at the server it was sent to last.
+    /// Begins an exchange whose answer goes into `sink`, in a task of its own. Its questions are for `caller`, or
+    /// for who holds the session. Gives where it can be read which session at the server it was sent to last.
     pub(super) async fn begin(
         self: &Arc<Self>,
         request: Message,
@@ -120,6 +136,23 @@ impl LiveSession {
         consent: Consent,
         admission: Admission,
     ) -> Result<Arc<AtomicU32>, Error> {
+        let exchange = self
+            .prepare(request, sink, caller, consent, admission)
+            .await?;
+        let sent = Arc::clone(&exchange.sent);
+        self.shared.calls.spawn(exchange.run());
+        Ok(sent)
+    }
+
+    /// Books an exchange, which runs then.
+    async fn prepare(
+        self: &Arc<Self>,
+        request: Message,
+        sink: Sink,
+        caller: Option<Arc<Caller>>,
+        consent: Consent,
+        admission: Admission,
+    ) -> Result<Exchange, Error> {
         if self.shared.ending.is_cancelled() {
             return Err(Error::ShuttingDown);
         }
@@ -131,7 +164,7 @@ impl LiveSession {
             .await
             .map_err(|_| Error::AuditFull)?;
         let began = now();
-        let (halt, sent) = (Arc::new(Halt::default()), Arc::new(AtomicU32::new(0)));
+        let halt = Arc::new(Halt::default());
         let (responses, elsewhere) = channel(1);
         let in_flight = InFlight {
             request: request.clone(),
@@ -170,7 +203,7 @@ impl LiveSession {
             sink,
             halt,
             elsewhere,
-            sent: Arc::clone(&sent),
+            sent: Arc::default(),
             record,
             consent,
             slot,
@@ -181,8 +214,7 @@ impl LiveSession {
             // From its first moment it is there for what belongs to it.
             exchange.sink.open(self, leg);
         }
-        self.shared.calls.spawn(exchange.run());
-        Ok(sent)
+        Ok(exchange)
     }
 }
 

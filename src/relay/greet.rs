@@ -196,6 +196,7 @@ async fn from_events(
     while let Ok(Some(inbound)) = reading.next().await {
         match inbound {
             Inbound::Message(message) if message.is_response() && message.id() == Some(ID) => {
+                reading.finish();
                 return (Some(message), early);
             }
             Inbound::Message(message)

@@ -76,6 +76,11 @@ impl Reading {
         &self.troubles
     }
 
+    /// What was wanted of it has come: its end need not be waited for.
+    pub(super) fn finish(&mut self) {
+        self.events.finish();
+    }
+
     /// The next one; `None` at the end of the stream. Dropping the future loses nothing.
     pub(super) async fn next(&mut self) -> Result<Option<Inbound>, StreamError> {
         loop {

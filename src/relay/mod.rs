@@ -33,6 +33,7 @@ mod attribution;
 mod backoff;
 pub mod batch;
 mod caller;
+mod carried;
 mod deliver;
 mod driver;
 mod exchange;
@@ -76,6 +77,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use self::caller::says_headless;
+use self::carried::Carried;
 pub use self::deliver::Item;
 pub use self::line::Line;
 pub use self::pipe::{Event, EventPipe};
@@ -234,16 +236,12 @@ impl Relay {
     /// not be left half done when a connection breaks.
     ///
     /// # Errors
-    /// As the future; and when it could not end.
+    /// As the future.
     pub async fn carry<T: Send + 'static>(
         &self,
-        future: impl Future<Output = Result<T, Error>> + Send + 'static,
+        work: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, Error> {
-        self.0
-            .tasks
-            .spawn(future)
-            .await
-            .unwrap_or(Err(Error::SessionEnded))
+        Carried::new(&self.0.tasks, work).await
     }
 
     /// The limits on requests.

@@ -172,6 +172,7 @@ impl Exchange {
             match next {
                 Ok(Some(inbound)) => {
                     if let Some(response) = self.take(tenure, inbound).await {
+                        reading.finish();
                         return ended(response);
                     }
                 }

@@ -275,7 +275,10 @@ impl LiveSession {
         let mut reading = Reading::new(reply);
         while let Ok(Some(inbound)) = reading.next().await {
             match inbound {
-                Inbound::Message(it) if it.is_response() && it.id() == Some(id) => return Some(it),
+                Inbound::Message(it) if it.is_response() && it.id() == Some(id) => {
+                    reading.finish();
+                    return Some(it);
+                }
                 Inbound::Message(it) => self.take_from_server(tenure, None, &it).await,
                 Inbound::Unreadable(id) => self.refuse_unreadable(tenure, &id).await,
             }

@@ -112,6 +112,7 @@ impl Stream {
                 Ok(Some(Inbound::Message(message))) => match message.kind() {
                     Kind::Notification => return Ok(Next::Notice(message)),
                     Kind::Result | Kind::Error if message.id() == Some(&self.id) => {
+                        self.reading.finish();
                         return Ok(Next::Response(message));
                     }
                     // A modern server sends no requests (2026-07-28 streamable-http).

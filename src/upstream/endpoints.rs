@@ -9,10 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode};
-use hyper::body::Incoming;
 use url::Url;
 
-use super::client::{ClientError, HttpClient};
+use super::client::{ClientError, HttpClient, Incoming};
 use super::http::Endpoint;
 use super::server::Wire;
 
@@ -25,7 +24,7 @@ pub(super) struct Endpoints {
 
 impl Endpoints {
     pub(super) fn new(urls: &[Url], headers: &HeaderMap, client: &HttpClient) -> Self {
-        let endpoint = |url| Endpoint::new(url, headers.clone(), client.clone());
+        let endpoint = |url| Endpoint::new(url, headers.clone(), client);
         Self {
             all: urls.iter().map(endpoint).collect(),
             next: AtomicUsize::new(0),

@@ -7,18 +7,18 @@
 //! - Nothing is sent twice, except to the place that a redirect on the same origin names, which says
 //!   that the first one did nothing.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::Full;
-use hyper::body::Incoming;
 use parking_lot::Mutex;
 use url::Url;
 
 use super::breaker::Breaker;
-use super::client::{ClientError, HttpClient};
+use super::client::{ClientError, HttpClient, Incoming, Origin};
 use super::server::Wire;
 use crate::protocol::version::{LAST_EVENT_HEADER, SESSION_HEADER, VERSION_HEADER};
 
@@ -27,7 +27,7 @@ use crate::protocol::version::{LAST_EVENT_HEADER, SESSION_HEADER, VERSION_HEADER
 pub(super) struct Endpoint {
     url: Uri,
     headers: HeaderMap,
-    client: HttpClient,
+    origin: Arc<Origin>,
     breaker: Mutex<Breaker>,
 }
 
@@ -37,12 +37,13 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 impl Endpoint {
     /// The one at this URL, which gets these headers with every request.
-    pub(super) fn new(url: &Url, headers: HeaderMap, client: HttpClient) -> Self {
+    pub(super) fn new(url: &Url, headers: HeaderMap, client: &HttpClient) -> Self {
+        // The configuration took it for a URL with a host, which a URI is too.
+        let url = url.as_str().parse().unwrap_or_default();
         Self {
-            // The configuration took it for a URL with a host, which a URI is too.
-            url: url.as_str().parse().unwrap_or_default(),
+            origin: client.origin(&url),
+            url,
             headers,
-            client,
             breaker: Mutex::default(),
         }
     }
@@ -119,22 +120,19 @@ impl Endpoint {
     }
 
     /// Sends one request, unless the place rests.
-    fn reach(
+    async fn reach(
         &self,
         request: Request<Full<Bytes>>,
-    ) -> impl Future<Output = Result<Response<Incoming>, ClientError>> {
+    ) -> Result<Response<Incoming>, ClientError> {
         let asked = self.breaker.lock().ask(now());
+        asked.map_err(ClientError::Resting)?;
         // Not only with the answer: a server may take its time for that, and others need not wait to see it.
         let reached = || self.breaker.lock().good();
-        let sending = self.client.send_and_tell(request, reached);
-        async move {
-            asked.map_err(ClientError::Resting)?;
-            let answer = sending.await;
-            if matches!(answer, Err(ClientError::Connect(_))) {
-                self.breaker.lock().bad(now());
-            }
-            answer
+        let answer = self.origin.send(request, reached).await;
+        if matches!(answer, Err(ClientError::Connect(_))) {
+            self.breaker.lock().bad(now());
         }
+        answer
     }
 
     fn head(&self, wire: &Wire, own: &[(HeaderName, HeaderValue)]) -> HeaderMap {

@@ -7,10 +7,9 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::BodyExt as _;
-use hyper::body::Incoming;
 use tokio::sync::mpsc::Receiver;
 
-use super::client::{self, ClientError};
+use super::client::{self, ClientError, Incoming};
 use super::link::{Answers, Posted};
 use super::trouble::{Head, Troubles};
 use crate::protocol::media::media_type;
@@ -194,6 +193,13 @@ impl Reply {
 }
 
 impl Events {
+    /// What was wanted of them has come: the rest need not be waited for.
+    pub fn finish(&mut self) {
+        if let Source::Http(body) = &mut self.body {
+            body.finish();
+        }
+    }
+
     /// The next event; `None` at the end of the stream. Dropping the future loses nothing.
     ///
     /// # Errors

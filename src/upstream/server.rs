@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 use tokio_util::task::TaskTracker;
 
-use super::client::{ClientError, HttpClient};
+use super::client::{ClientError, HttpClient, Incoming};
 use super::endpoints::Endpoints;
 use super::era::Eras;
 use super::link::events::{self, Opened, Stream};
@@ -282,7 +282,7 @@ impl Upstream {
         }
     }
 
-    fn of_http(&self, response: http::Response<hyper::body::Incoming>, wire: &Wire) -> Reply {
+    fn of_http(&self, response: http::Response<Incoming>, wire: &Wire) -> Reply {
         let troubles = Arc::clone(&self.troubles);
         Reply::new(
             response,

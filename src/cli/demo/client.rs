@@ -9,10 +9,10 @@ use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming;
+
 use serde_json::{Value, json};
 
-use crate::upstream::client::{ClientError, HttpClient, read};
+use crate::upstream::client::{ClientError, HttpClient, Incoming, read};
 
 /// A client with a session.
 pub(super) struct Client {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Barrier};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming;
+
 use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
 
@@ -15,6 +15,7 @@ use super::client::{Answer, Client, Question, TalkError};
 use super::server::DemoServer;
 use super::story::tests::Kept;
 use super::*;
+use crate::upstream::client::Incoming;
 
 /// A server of a test's own, and what reaches it by HTTP.
 struct Demo {

@@ -27,7 +27,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use hyper::body::Incoming;
 use parking_lot::Mutex;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -37,7 +36,7 @@ pub(super) use self::books::Manner;
 use self::books::{Books, Place};
 use self::events::Outlet;
 use self::hub::Port;
-use super::client::ClientError;
+use super::client::{ClientError, Incoming};
 use super::trouble::{Trouble, Troubles};
 use crate::protocol::message::{self, Body, Kind, Message};
 use crate::telemetry::Pace;
@@ -86,7 +85,7 @@ pub(super) enum Posted {
     /// It was not sent: the link has ended.
     Ended,
     /// The server has refused to take it.
-    Refused(Box<hyper::Response<Incoming>>),
+    Refused(Box<http::Response<Incoming>>),
 }
 
 /// What comes for one request. Dropping it says that nobody waits any more.

@@ -2,34 +2,44 @@
 //!
 //! Servers and key sets are all reached through it, so that time limits and size limits exist once.
 
+mod connection;
+mod origin;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::{Request, Response};
+use http::uri::{Authority, Scheme};
+use http::{Request, Response, Uri};
 use http_body::Body;
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
-use hyper_rustls::HttpsConnector;
-use hyper_util::client::legacy::connect::{HttpConnector, capture_connection};
-use hyper_util::client::legacy::{Client, Error};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::client::legacy::connect::HttpConnector;
+use parking_lot::Mutex;
 use rustls_platform_verifier::BuilderVerifierExt as _;
 
+pub use self::connection::Incoming;
+use self::origin::Connector;
+pub(super) use self::origin::Origin;
 use super::command::NotStarted;
 
-/// An HTTP client for one server or issuer, with a pool of its own.
+/// An HTTP client for one server or issuer, with connections of its own. Clones share them.
 #[derive(Clone, Debug)]
 pub struct HttpClient {
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    connector: Connector,
+    origins: Arc<Mutex<HashMap<(Option<Scheme>, Option<Authority>), Arc<Origin>>>>,
 }
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why no answer came.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// No connection, so surely nothing was sent.
     #[error("could not connect")]
-    Connect(#[source] Error),
+    Connect(#[source] BoxError),
     /// The program that the server is can't be started.
     #[error("the program can't be started")]
     Start(#[source] NotStarted),
@@ -41,7 +51,7 @@ pub enum ClientError {
     Full,
     /// The connection broke: what was sent may have been acted on.
     #[error("the connection broke")]
-    Broken(#[source] Box<dyn std::error::Error + Send + Sync>),
+    Broken(#[source] BoxError),
     /// The time ran out.
     #[error("no answer within {0:?}")]
     Timeout(Duration),
@@ -51,24 +61,12 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    fn of_sending(error: Error) -> Self {
-        if error.is_connect() {
-            Self::Connect(error)
-        } else {
-            Self::Broken(Box::new(error))
-        }
-    }
-
     /// Whether it could not be reached, and surely nothing was sent: it may be there in a moment, or at another
     /// of its addresses.
     pub fn is_away(&self) -> bool {
         matches!(self, Self::Connect(_) | Self::Resting(_))
     }
 }
-
-/// Time after which an unused connection is closed. Common servers close theirs after 5 s; a
-/// request written into a closing connection is lost, and must not be sent twice.
-const POOL_IDLE: Duration = Duration::from_secs(4);
 
 impl HttpClient {
     /// Makes a client that gives up connecting after `connect`.
@@ -90,11 +88,18 @@ impl HttpClient {
             // streams would then hold up every message beside them.
             .enable_http1()
             .wrap_connector(http);
-        let client = Client::builder(TokioExecutor::new())
-            .pool_idle_timeout(POOL_IDLE)
-            .pool_timer(TokioTimer::new())
-            .build(https);
-        Ok(Self { client })
+        Ok(Self {
+            connector: https,
+            origins: Arc::default(),
+        })
+    }
+
+    /// The origin of an absolute URI. One that is not absolute can't be reached.
+    pub(super) fn origin(&self, uri: &Uri) -> Arc<Origin> {
+        let place = (uri.scheme().cloned(), uri.authority().cloned());
+        let mut origins = self.origins.lock();
+        let known = origins.entry(place);
+        Arc::clone(known.or_insert_with(|| Origin::of(uri, self.connector.clone())))
     }
 
     /// Sends a request and waits for the head of the answer, however long that takes.
@@ -105,36 +110,7 @@ impl HttpClient {
         &self,
         request: Request<Full<Bytes>>,
     ) -> Result<Response<Incoming>, ClientError> {
-        let answer = self.client.request(request).await;
-        answer.map_err(ClientError::of_sending)
-    }
-
-    /// The same, and calls `reached` as soon as there is a connection.
-    ///
-    /// # Errors
-    /// As [`send`](Self::send).
-    pub(super) fn send_and_tell(
-        &self,
-        mut request: Request<Full<Bytes>>,
-        reached: impl FnOnce(),
-    ) -> impl Future<Output = Result<Response<Incoming>, ClientError>> {
-        let mut connection = capture_connection(&mut request);
-        let mut sending = self.client.request(request);
-        async move {
-            let early = tokio::select! {
-                biased;
-                answer = &mut sending => Some(answer),
-                _ = connection.wait_for_connection_metadata() => None,
-            };
-            if !matches!(&early, Some(Err(error)) if error.is_connect()) {
-                reached();
-            }
-            let answer = match early {
-                Some(answer) => answer,
-                None => sending.await,
-            };
-            answer.map_err(ClientError::of_sending)
-        }
+        self.origin(request.uri()).send(request, || ()).await
     }
 
     /// Sends a request and reads the whole answer, bounded in time and size.
