@@ -66,9 +66,10 @@ mod tests {
     #[tokio::test]
     async fn work_is_done_in_the_task_that_waits_for_it() {
         let tracker = TaskTracker::new();
-        let here = tokio::task::id();
-        let there = Carried::new(&tracker, async { tokio::task::id() }).await;
-        assert_eq!(here, there);
+        let work = Carried::new(&tracker, async { tokio::task::id() });
+        let waiting = tokio::spawn(work);
+        let there = waiting.id();
+        assert_eq!(waiting.await.unwrap(), there);
         assert!(tracker.is_empty());
     }
 

@@ -221,10 +221,15 @@ impl LiveSession {
 impl Exchange {
     async fn run(mut self) {
         let session = Arc::clone(&self.session);
-        let end = match (self.approve().await, session.lease()) {
+        // What few calls need is boxed: all would have to make room for it.
+        let refused = match self.awaits() {
+            Ok(None) => None,
+            Ok(Some(approval)) => Box::pin(self.approve(approval)).await,
+            Err(error) => Some(End::Failed(error)),
+        };
+        let end = match (refused, session.lease()) {
             (Some(end), _) => end,
             (None, Lease::Legacy(legacy)) => self.relay(legacy).await,
-            // Apart: a call at a legacy server must not take the room that rounds need.
             (None, Lease::Modern(modern)) => Box::pin(self.drive(modern)).await,
         };
         let (cancelled, stream) = {

@@ -81,7 +81,7 @@ impl Exchange {
                     false => error,
                 });
             }
-            if unknown && let Err(error) = self.renew(&tenure, stop.as_mut()).await {
+            if unknown && let Err(error) = Box::pin(self.renew(&tenure, stop.as_mut())).await {
                 return End::Failed(error);
             }
         }
@@ -135,7 +135,7 @@ impl Exchange {
                     if matches!(error, Error::Cancelled) {
                         session.cancel_late(self.leg, tenure);
                     }
-                    return self.last_word(error, post).await;
+                    return Box::pin(self.last_word(error, post)).await;
                 }
                 // Nothing for so long: a stream can at least be kept alive.
                 () = tokio::time::sleep(keep_alive), if self.sink.is_undecided() => {
@@ -182,7 +182,7 @@ impl Exchange {
                 }
                 broken => {
                     let again = tokio::select! {
-                        again = session.take_up(&tenure.wire, &reading) => again,
+                        again = Box::pin(session.take_up(&tenure.wire, &reading)) => again,
                         Some(response) = self.elsewhere.recv() => return ended(response),
                         error = &mut stop => return Way::Ended(End::Failed(error)),
                     };
@@ -284,11 +284,12 @@ impl Exchange {
         match inbound {
             Inbound::Message(message) if self.answers_this(&message) => return Some(message),
             Inbound::Message(message) => {
-                self.session
-                    .take_from_server(tenure, Some(self.leg), &message)
-                    .await;
+                let cause = Some(self.leg);
+                Box::pin(self.session.take_from_server(tenure, cause, &message)).await;
             }
-            Inbound::Unreadable(id) => self.session.refuse_unreadable(tenure, &id).await,
+            Inbound::Unreadable(id) => {
+                Box::pin(self.session.refuse_unreadable(tenure, &id)).await;
+            }
         }
         None
     }

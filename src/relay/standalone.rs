@@ -47,7 +47,8 @@ async fn listen_on(session: &Arc<LiveSession>, tenure: &Arc<Tenure>) {
     let mut opened = false;
     loop {
         let mut asked = None;
-        match session.server().listen(&tenure.wire, last.as_ref()).await {
+        // Most of the time this waits for a stream, and so what does something else is boxed.
+        match Box::pin(session.server().listen(&tenure.wire, last.as_ref())).await {
             Ok(reply) => match reply.what {
                 Answered::Events => {
                     opened = true;
@@ -61,7 +62,7 @@ async fn listen_on(session: &Arc<LiveSession>, tenure: &Arc<Tenure>) {
                 // Only who had a stream can say that the session is gone by refusing one: many
                 // servers have no such route at all.
                 // It is tried for again here, since nobody else may come to ask for it.
-                Answered::SessionGone if opened => match session.renew(tenure).await {
+                Answered::SessionGone if opened => match Box::pin(session.renew(tenure)).await {
                     Ok(()) => return,
                     Err(error) => {
                         tracing::debug!(session = session.tag(), %error, "no new session");
@@ -88,9 +89,11 @@ async fn read_all(session: &Arc<LiveSession>, tenure: &Arc<Tenure>, reading: &mu
             Inbound::Message(message) => {
                 let guess = || session.cause_on_link(&message);
                 let cause = tenure.wire.is_link().then(guess).flatten();
-                session.take_from_server(tenure, cause, &message).await;
+                Box::pin(session.take_from_server(tenure, cause, &message)).await;
             }
-            Inbound::Unreadable(id) => session.refuse_unreadable(tenure, &id).await,
+            Inbound::Unreadable(id) => {
+                Box::pin(session.refuse_unreadable(tenure, &id)).await;
+            }
         }
     }
     any

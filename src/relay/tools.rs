@@ -72,7 +72,9 @@ impl Catalogue {
             self.0.invalidate(&key).await;
         }
         self.0
-            .get_with(key, async { Arc::new(list(server, modern).await) })
+            .get_with(key, async {
+                Arc::new(Box::pin(list(server, modern)).await)
+            })
             .await
     }
 

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::Full;
 use parking_lot::Mutex;
 use url::Url;
@@ -59,8 +59,13 @@ impl Endpoint {
         wire: &Wire,
         message: Bytes,
     ) -> Result<Response<Incoming>, ClientError> {
-        let own = [(ACCEPT, BOTH), (CONTENT_TYPE, JSON)];
-        self.send(Method::POST, wire, &own, message).await
+        let head = wire.head.get_or_init(|| {
+            let mut head = self.head(wire);
+            head.insert(ACCEPT, BOTH);
+            head.insert(CONTENT_TYPE, JSON);
+            head
+        });
+        self.send(Method::POST, || head.clone(), message).await
     }
 
     /// Sends a request that stands for itself, with these headers beside the configured ones.
@@ -69,14 +74,16 @@ impl Endpoint {
         headers: &HeaderMap,
         message: Bytes,
     ) -> Result<Response<Incoming>, ClientError> {
-        let mut own = vec![(ACCEPT, BOTH), (CONTENT_TYPE, JSON)];
-        own.extend(
-            headers
-                .iter()
-                .map(|(name, value)| (name.clone(), value.clone())),
-        );
-        self.send(Method::POST, &Wire::default(), &own, message)
-            .await
+        let head = || {
+            let mut head = self.headers.clone();
+            head.insert(ACCEPT, BOTH);
+            head.insert(CONTENT_TYPE, JSON);
+            for (name, value) in headers {
+                head.append(name, value.clone());
+            }
+            head
+        };
+        self.send(Method::POST, head, message).await
     }
 
     /// Opens the standalone stream, after the event `last` where one was seen.
@@ -85,15 +92,20 @@ impl Endpoint {
         wire: &Wire,
         last: Option<&Bytes>,
     ) -> Result<Response<Incoming>, ClientError> {
-        let mut own = vec![(ACCEPT, EVENTS)];
-        let last = last.and_then(|last| HeaderValue::from_maybe_shared(last.clone()).ok());
-        own.extend(last.map(|last| (LAST_EVENT_HEADER, last)));
-        self.send(Method::GET, wire, &own, Bytes::new()).await
+        let head = || {
+            let mut head = self.head(wire);
+            head.insert(ACCEPT, EVENTS);
+            let last = last.and_then(|last| HeaderValue::from_maybe_shared(last.clone()).ok());
+            head.extend(last.map(|last| (LAST_EVENT_HEADER, last)));
+            head
+        };
+        self.send(Method::GET, head, Bytes::new()).await
     }
 
     /// Ends a session.
     pub(super) async fn end(&self, wire: &Wire) -> Result<StatusCode, ClientError> {
-        let response = self.send(Method::DELETE, wire, &[], Bytes::new()).await?;
+        let head = || self.head(wire);
+        let response = self.send(Method::DELETE, head, Bytes::new()).await?;
         Ok(response.status())
     }
 
@@ -101,28 +113,27 @@ impl Endpoint {
     async fn send(
         &self,
         method: Method,
-        wire: &Wire,
-        own: &[(HeaderName, HeaderValue)],
+        head: impl Fn() -> HeaderMap,
         body: Bytes,
     ) -> Result<Response<Incoming>, ClientError> {
         let build = |url: &Uri| {
             let mut request = Request::new(Full::new(body.clone()));
             *request.method_mut() = method.clone();
             *request.uri_mut() = url.clone();
-            *request.headers_mut() = self.head(wire, own);
-            request
+            *request.headers_mut() = head();
+            Box::new(request)
         };
         let response = self.reach(build(&self.url)).await?;
         match self.moved(&response) {
             None => Ok(response),
-            Some(place) => self.reach(build(&place)).await,
+            Some(place) => Box::pin(self.reach(build(&place))).await,
         }
     }
 
     /// Sends one request, unless the place rests.
     async fn reach(
         &self,
-        request: Request<Full<Bytes>>,
+        request: Box<Request<Full<Bytes>>>,
     ) -> Result<Response<Incoming>, ClientError> {
         let asked = self.breaker.lock().ask(now());
         asked.map_err(ClientError::Resting)?;
@@ -135,18 +146,18 @@ impl Endpoint {
         answer
     }
 
-    fn head(&self, wire: &Wire, own: &[(HeaderName, HeaderValue)]) -> HeaderMap {
-        let mut headers = self.headers.clone();
-        headers.extend(own.iter().cloned());
+    /// What each request of a session says.
+    fn head(&self, wire: &Wire) -> HeaderMap {
+        let mut head = self.headers.clone();
         if let Some(session) = &wire.session {
-            headers.insert(SESSION_HEADER, session.clone());
+            head.insert(SESSION_HEADER, session.clone());
         }
         if let Some(version) = wire.version.as_ref().filter(|version| version.has_header())
             && let Ok(version) = HeaderValue::from_str(version.as_str())
         {
-            headers.insert(VERSION_HEADER, version);
+            head.insert(VERSION_HEADER, version);
         }
-        headers
+        head
     }
 
     /// Where a 307 or 308 on the same origin points. Elsewhere our credentials must not go.

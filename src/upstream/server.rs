@@ -4,7 +4,7 @@
 //! - What is known about a server, and what is told of its troubles, is one for all who use it.
 //! - A session stays where it was opened: its [`Wire`] says where that is.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -50,6 +50,8 @@ pub struct Wire {
     pub version: Option<Version>,
     /// At which of its addresses the server keeps it.
     pub(super) place: usize,
+    /// The head of each message to it, once there was one.
+    pub(super) head: OnceLock<HeaderMap>,
     /// The connection that it is, where it is one.
     pub(super) link: Option<Arc<Link>>,
 }
@@ -70,6 +72,7 @@ impl Wire {
     #[must_use]
     pub fn in_session(mut self, session: Option<HeaderValue>) -> Self {
         self.session = session;
+        self.head = OnceLock::new();
         self
     }
 
@@ -77,6 +80,7 @@ impl Wire {
     #[must_use]
     pub fn speaking(mut self, version: Option<Version>) -> Self {
         self.version = version;
+        self.head = OnceLock::new();
         self
     }
 

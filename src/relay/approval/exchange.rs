@@ -19,20 +19,19 @@ use crate::protocol::session::LegId;
 use crate::telemetry::audit::{Outcome, Record};
 
 impl Exchange {
-    /// Asks the person of the call, where the operator wants that. Gives how the call ends if they do not
-    /// approve.
-    pub(in crate::relay) async fn approve(&mut self) -> Option<End> {
+    /// The approval that the call needs before it may run.
+    pub(in crate::relay) fn awaits(&self) -> Result<Option<Approval>, Error> {
         if self.consent.is_given() {
-            return None;
+            return Ok(None);
         }
+        let session = &self.session;
+        let server = session.server().name();
+        session.shared.approval(server, &self.request)
+    }
+
+    /// Asks the person of the call. Gives how the call ends if they do not approve.
+    pub(in crate::relay) async fn approve(&mut self, approval: Approval) -> Option<End> {
         let session = Arc::clone(&self.session);
-        let approval = match session
-            .shared
-            .approval(session.server().name(), &self.request)
-        {
-            Ok(approval) => approval?,
-            Err(error) => return Some(End::Failed(error)),
-        };
         self.consent.set(Stage::Awaited);
         self.sink.open(&session, self.leg);
         let stop = self.stop(Duration::ZERO);

@@ -84,7 +84,7 @@ impl Driver {
             let due = self.call.deadline().map(tokio::time::Instant::from_std);
             let outputs = tokio::select! {
                 item = self.attempt.pipe.recv(), if self.call.is_in_flight() => match item {
-                    Some(Item::Outcome(response)) => self.conclude(&response).await,
+                    Some(Item::Outcome(response)) => Box::pin(self.conclude(&response)).await,
                     Some(item) => self.take(item),
                     // The exchange always leaves an outcome; without one its task has died.
                     None => self.call.handle(now(), Input::End),
@@ -247,39 +247,44 @@ impl Driver {
     async fn carry_out(&mut self, outputs: Vec<Output>) {
         let mut outputs = VecDeque::from(outputs);
         while let Some(output) = outputs.pop_front() {
-            match output {
-                Output::Forward(notice) => self.forward(&notice),
-                Output::Round(round, asked) => {
-                    let entries = asked.iter().map(question).collect();
-                    outputs.extend(self.send_round(round, entries).await);
-                }
-                Output::Visits(round, visits) => {
-                    let entries = visits.iter().map(address).collect();
-                    outputs.extend(self.send_round(round, entries).await);
-                }
-                Output::Again => outputs.extend(self.call_again().await),
-                Output::Done(response) => self.finish(&response).await,
-                Output::Declined => self.decline().await,
-                Output::Undeclared(required) => self.lack(required).await,
-                Output::Answer(id, result) => {
-                    let related = self.task.as_ref().and_then(|task| task.answer(&result));
-                    let result = related.unwrap_or(result);
-                    let answer = message::result(&id.to_string(), &result);
-                    if let Ok(answer) = Message::parse(&answer) {
-                        // The loss of the session shows itself as the outcome of the call.
-                        let _gone = self.attempt.pooled.session.answer(&answer).await;
-                    }
-                }
-                Output::Dismiss(id) => self.settle(id, Settlement::Dismissed).await,
-                Output::Refuse(id, code, text) => {
-                    self.settle(id, Settlement::Refused(code, text)).await;
-                }
-                Output::Cancel => {
-                    let meanwhile = self.cancel().await;
-                    outputs.extend(meanwhile);
+            // Boxed, as most of the time a call waits.
+            let more = Box::pin(self.carry_out_one(output)).await;
+            outputs.extend(more);
+        }
+    }
+
+    /// Carries out one thing; gives what comes of it.
+    async fn carry_out_one(&mut self, output: Output) -> Vec<Output> {
+        match output {
+            Output::Forward(notice) => self.forward(&notice),
+            Output::Round(round, asked) => {
+                let entries = asked.iter().map(question).collect();
+                return self.send_round(round, entries).await;
+            }
+            Output::Visits(round, visits) => {
+                let entries = visits.iter().map(address).collect();
+                return self.send_round(round, entries).await;
+            }
+            Output::Again => return self.call_again().await,
+            Output::Done(response) => self.finish(&response).await,
+            Output::Declined => self.decline().await,
+            Output::Undeclared(required) => self.lack(required).await,
+            Output::Answer(id, result) => {
+                let related = self.task.as_ref().and_then(|task| task.answer(&result));
+                let result = related.unwrap_or(result);
+                let answer = message::result(&id.to_string(), &result);
+                if let Ok(answer) = Message::parse(&answer) {
+                    // The loss of the session shows itself as the outcome of the call.
+                    let _gone = self.attempt.pooled.session.answer(&answer).await;
                 }
             }
+            Output::Dismiss(id) => self.settle(id, Settlement::Dismissed).await,
+            Output::Refuse(id, code, text) => {
+                self.settle(id, Settlement::Refused(code, text)).await;
+            }
+            Output::Cancel => return self.cancel().await,
         }
+        Vec::new()
     }
 
     async fn settle(&self, id: QuestionId, settlement: Settlement) {

@@ -70,11 +70,11 @@ impl Connection {
     /// Sends a request, and waits for the head of its answer.
     pub(super) async fn send(
         mut self,
-        request: Request<Full<Bytes>>,
+        request: Box<Request<Full<Bytes>>>,
         home: &Arc<Origin>,
     ) -> Result<Response<Incoming>, Unanswered> {
         // Not a step of the task's: it only looks whether there is something.
-        let mut answer = pin!(unconstrained(self.sender.try_send_request(request)));
+        let mut answer = pin!(unconstrained(self.sender.try_send_request(*request)));
         let answer = std::future::poll_fn(|cx| {
             self.driver.run(cx);
             answer.as_mut().poll(&mut nobody())

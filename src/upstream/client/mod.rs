@@ -110,7 +110,8 @@ impl HttpClient {
         &self,
         request: Request<Full<Bytes>>,
     ) -> Result<Response<Incoming>, ClientError> {
-        self.origin(request.uri()).send(request, || ()).await
+        let origin = self.origin(request.uri());
+        origin.send(Box::new(request), || ()).await
     }
 
     /// Sends a request and reads the whole answer, bounded in time and size.

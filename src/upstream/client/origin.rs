@@ -75,14 +75,13 @@ impl Origin {
     /// [`ClientError::Connect`] when surely nothing was sent, [`ClientError::Broken`] otherwise.
     pub(in crate::upstream) async fn send(
         self: &Arc<Self>,
-        mut request: Request<Full<Bytes>>,
+        mut request: Box<Request<Full<Bytes>>>,
         reached: impl FnOnce(),
     ) -> Result<Response<Incoming>, ClientError> {
         let path = request.uri().path_and_query().cloned();
         *request.uri_mut() = path.unwrap_or(PathAndQuery::from_static("/")).into();
         let host = request.headers_mut().entry(header::HOST);
         host.or_insert_with(|| self.host.clone());
-        let mut request = Box::new(request);
         let mut reached = Some(reached);
         loop {
             let (connection, again) = match self.waiting() {
@@ -92,7 +91,7 @@ impl Origin {
             if let Some(reached) = reached.take() {
                 reached();
             }
-            match connection.send(*request, self).await {
+            match connection.send(request, self).await {
                 Ok(answer) => return Ok(answer),
                 // A server may close a connection that waits at any time.
                 Err(Unanswered::Unsent(unsent)) if again => request = unsent,
