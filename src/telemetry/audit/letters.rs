@@ -4,7 +4,7 @@
 //! - Pure: appends bytes to what is there.
 //! - What is spelled has no control, line separator, text-direction mark or letter that is not seen: they
 //!   are written as `\u` escapes, so a terminal or a line-wise reader takes a line for nothing else.
-//! - A text that needs no escape is looked at once, byte by byte, and copied as a whole.
+//! - A text that needs no escape, as nearly all, is copied as a whole.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,14 +14,17 @@ use time::OffsetDateTime;
 pub(super) fn text(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     let mut rest = text;
-    while let Some(at) = rest.bytes().position(is_odd) {
-        let (plain, from) = rest.split_at(at);
-        out.extend_from_slice(plain.as_bytes());
-        let mut letters = from.chars();
-        if let Some(letter) = letters.next() {
-            spell(letter, out);
+    // Without a way out early, many bytes are looked at in one go.
+    if text.bytes().fold(false, |odd, byte| odd | is_odd(byte)) {
+        while let Some(at) = rest.bytes().position(is_odd) {
+            let (plain, from) = rest.split_at(at);
+            out.extend_from_slice(plain.as_bytes());
+            let mut letters = from.chars();
+            if let Some(letter) = letters.next() {
+                spell(letter, out);
+            }
+            rest = letters.as_str();
         }
-        rest = letters.as_str();
     }
     out.extend_from_slice(rest.as_bytes());
     out.push(b'"');

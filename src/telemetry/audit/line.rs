@@ -16,46 +16,50 @@ impl Record {
     /// Its members in their order, without braces around them.
     pub(super) fn spell(&self, calendar: &mut Calendar, out: &mut Vec<u8>) {
         let it: &Content = &self.0;
-        out.extend_from_slice(b"\"time\":");
+        out.extend_from_slice(br#""time":"#);
         calendar.time(it.time, out);
-        word("type", Some(it.kind.word()), out);
+        word(r#","type":"#, Some(it.kind.word()), out);
         if let Some(principal) = &it.principal {
             identity(principal, out);
         }
-        word("server", it.server.as_ref().map(ServerName::as_str), out);
-        word("session", it.texts.at(SESSION), out);
-        word("request", it.texts.at(REQUEST), out);
-        word("method", it.texts.at(METHOD), out);
-        word("target", it.texts.at(TARGET), out);
+        word(
+            r#","server":"#,
+            it.server.as_ref().map(ServerName::as_str),
+            out,
+        );
+        word(r#","session":"#, it.texts.at(SESSION), out);
+        word(r#","request":"#, it.texts.at(REQUEST), out);
+        word(r#","method":"#, it.texts.at(METHOD), out);
+        word(r#","target":"#, it.texts.at(TARGET), out);
         if let Some(question) = &it.question {
             question.spell(out);
         }
-        list("policy", &it.policy, Step::spell, out);
-        word("decided_by", it.decided_by, out);
-        word("action", it.action.map(Action::word), out);
-        word("outcome", it.outcome.map(Outcome::word), out);
-        word("reason", it.reason, out);
+        list(r#","policy":"#, &it.policy, Step::spell, out);
+        word(r#","decided_by":"#, it.decided_by, out);
+        word(r#","action":"#, it.action.map(Action::word), out);
+        word(r#","outcome":"#, it.outcome.map(Outcome::word), out);
+        word(r#","reason":"#, it.reason, out);
         if let Some(code) = it.code {
-            name("code", out);
+            out.extend_from_slice(br#","code":"#);
             signed(code, out);
         }
-        amount("status", it.status.map(u64::from), out);
-        amount("duration_ms", it.duration_ms, out);
-        amount("waited_ms", it.waited_ms, out);
-        amount("bytes", it.bytes, out);
-        amount("count", it.count, out);
+        amount(r#","status":"#, it.status.map(u64::from), out);
+        amount(r#","duration_ms":"#, it.duration_ms, out);
+        amount(r#","waited_ms":"#, it.waited_ms, out);
+        amount(r#","bytes":"#, it.bytes, out);
+        amount(r#","count":"#, it.count, out);
     }
 }
 
 impl Question {
     fn spell(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(b",\"question\":{\"id\":");
+        out.extend_from_slice(br#","question":{"id":"#);
         text(self.id.as_str(), out);
-        word("method", Some(self.method.as_str()), out);
-        word("mode", self.mode.map(Mode::word), out);
-        word("host", self.host.as_ref().map(Text::as_str), out);
+        word(r#","method":"#, Some(self.method.as_str()), out);
+        word(r#","mode":"#, self.mode.map(Mode::word), out);
+        word(r#","host":"#, self.host.as_ref().map(Text::as_str), out);
         list(
-            "fields",
+            r#","fields":"#,
             &self.fields,
             |it, out| text(it.as_str(), out),
             out,
@@ -66,39 +70,37 @@ impl Question {
 
 impl Step {
     fn spell(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(b"{\"step\":");
+        out.extend_from_slice(br#"{"step":"#);
         text(self.word, out);
-        word("name", self.name.as_ref().map(Text::as_str), out);
-        word("said", self.said, out);
+        word(r#","name":"#, self.name.as_ref().map(Text::as_str), out);
+        word(r#","said":"#, self.said, out);
         out.push(b'}');
     }
 }
 
 fn identity(principal: &Principal, out: &mut Vec<u8>) {
-    out.extend_from_slice(b",\"principal\":{\"issuer\":");
+    out.extend_from_slice(br#","principal":{"issuer":"#);
     text(&capped(principal.issuer()), out);
-    word("subject", Some(&capped(principal.subject())), out);
-    word("client", principal.client().map(capped).as_deref(), out);
+    word(r#","subject":"#, Some(&capped(principal.subject())), out);
+    word(
+        r#","client":"#,
+        principal.client().map(capped).as_deref(),
+        out,
+    );
     out.push(b'}');
 }
 
-/// A comma, and the name of a member of ours.
-fn name(name: &str, out: &mut Vec<u8>) {
-    out.extend_from_slice(b",\"");
-    out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice(b"\":");
-}
-
+/// A member, named with all that stands around its name: a text, where there is one.
 fn word(member: &str, value: Option<&str>, out: &mut Vec<u8>) {
     if let Some(value) = value {
-        name(member, out);
+        out.extend_from_slice(member.as_bytes());
         text(value, out);
     }
 }
 
 fn amount(member: &str, value: Option<u64>, out: &mut Vec<u8>) {
     if let Some(value) = value {
-        name(member, out);
+        out.extend_from_slice(member.as_bytes());
         number(value, out);
     }
 }
@@ -106,7 +108,7 @@ fn amount(member: &str, value: Option<u64>, out: &mut Vec<u8>) {
 fn list<T>(member: &str, of: &[T], spell: impl Fn(&T, &mut Vec<u8>), out: &mut Vec<u8>) {
     for (at, element) in of.iter().enumerate() {
         if at == 0 {
-            name(member, out);
+            out.extend_from_slice(member.as_bytes());
         }
         out.push(if at == 0 { b'[' } else { b',' });
         spell(element, out);

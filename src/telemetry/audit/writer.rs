@@ -2,9 +2,10 @@
 //!
 //! It takes all that waits, turns up to [`BATCH`] records into one write, and gives their
 //! room back when the write is done. The first record after a silence is written at once; those that
-//! follow gather for [`GATHER`]: a write for each would cost ten times as much as the record. What is
-//! written is made safe with `fdatasync` at most [`SYNC`] later, and at most once in that time: a crash of the
-//! process loses nothing that was written, a crash of the machine at most the last 20 ms.
+//! follow gather for [`GATHER`], because waking a thread to write one record costs far more than the record. What
+//! is written is made safe with `fdatasync` at most [`SYNC`] later, and at most once in that time. So a crash
+//! of the process loses nothing that was written, which all is but for the last 2 ms, and a crash of the
+//! machine at most the last 20 ms.
 //!
 //! When the disk takes nothing, the thread keeps the bytes, also the rest of a line that was
 //! written in part, says so once, and tries again until it works or the gateway ends. Meanwhile the
