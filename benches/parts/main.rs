@@ -1,14 +1,18 @@
-//! What two parts cost that every call passes, without anything around them: `cargo bench --bench parts`.
+//! What three parts cost that every call passes, without anything around them: `cargo bench --bench parts`.
 
 #![expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 #![expect(clippy::print_stdout, reason = "the figures are for a terminal")]
 
 use std::error::Error;
+use std::hint::black_box;
 use std::time::{Duration, Instant, SystemTime};
 
+use bytes::Bytes;
 use contraflow::auth::Principal;
 use contraflow::config::Config;
 use contraflow::limit::Limiter;
+use contraflow::protocol::message::Message;
+use contraflow::protocol::sse;
 use contraflow::telemetry::audit::{Audit, Outcome, Record};
 
 type Fallible<T> = Result<T, Box<dyn Error>>;
@@ -20,6 +24,9 @@ fn main() -> Fallible<()> {
     limit("no limits", "{}", "{}")?;
     let on = format!("{{ {LIMITS} }}");
     limit("all four limits", &on, &on)?;
+    for size in [256, 64 * 1024] {
+        envelope(size)?;
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -48,8 +55,59 @@ fn limit(name: &str, server: &str, principal: &str) -> Fallible<()> {
     for _ in 0..COUNT {
         drop(limiter.admit(server, &alice).map_err(|_| "limited")?);
     }
-    println!("{name}: {:?} an admission", start.elapsed() / COUNT);
+    let looked_up = start.elapsed() / COUNT;
+    let standing = limiter.standing(server, &alice);
+    let start = Instant::now();
+    for _ in 0..COUNT {
+        drop(limiter.admit_known(&standing).map_err(|_| "limited")?);
+    }
+    println!(
+        "{name}: {:?} an admission in a session, {looked_up:?} without one",
+        start.elapsed() / COUNT
+    );
     Ok(())
+}
+
+/// A message as each one is read, looked into and given another id, and as an event.
+fn envelope(size: usize) -> Fallible<()> {
+    const BYTES: usize = 256 << 20;
+    let count = u32::try_from((BYTES / size).min(500_000))?;
+    let text = "word ".repeat(size / 5);
+    let each = |what: &str, run: &mut dyn FnMut() -> Fallible<()>| -> Fallible<()> {
+        let start = Instant::now();
+        for _ in 0..count {
+            run()?;
+        }
+        println!("{what}, {size} B: {:?}", start.elapsed() / count);
+        Ok(())
+    };
+    let request = Bytes::from(format!(
+        r#"{{"jsonrpc":"2.0","id":17,"method":"tools/call","params":{{"name":"echo","arguments":{{"text":"{text}"}}}}}}"#
+    ));
+    each("a request, read", &mut || {
+        black_box(Message::parse(&request)?);
+        Ok(())
+    })?;
+    let message = Message::parse(&request)?;
+    each("its parameters, looked at", &mut || {
+        black_box(message.param(["name", "_meta"])?);
+        Ok(())
+    })?;
+    each("another id", &mut || {
+        black_box(message.with_id("\"a1\""));
+        Ok(())
+    })?;
+    each("an event, written", &mut || {
+        black_box(sse::encode(Some("1-1"), &request));
+        Ok(())
+    })?;
+    let event = sse::encode(Some("1-1"), &request);
+    let mut decoder = sse::Decoder::new(1 << 20);
+    each("an event, read", &mut || {
+        decoder.push(&event);
+        black_box(decoder.next_event()?);
+        Ok(())
+    })
 }
 
 /// A record, from the caller's hand to the disk.

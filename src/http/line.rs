@@ -152,7 +152,7 @@ impl Visit<'_> {
         match posted {
             Posted::Question => Err(Error::ServerOnly(message.method().to_owned())),
             Posted::Request | Posted::Initialize => {
-                let admission = relay.limiter().admit(self.server, session.principal())?;
+                let admission = session.admit()?;
                 session.call_on(line, message, admission).await
             }
             Posted::Answer => {
@@ -161,7 +161,7 @@ impl Visit<'_> {
             }
             Posted::Cancelled(_) | Posted::Initialized | Posted::Notification => {
                 if !matches!(posted, Posted::Cancelled(_)) {
-                    relay.limiter().pass(self.server, session.principal())?;
+                    session.pass()?;
                 }
                 let telling = async move { session.notify(&message).await };
                 relay.carry(telling).await.map(drop)
@@ -179,7 +179,7 @@ impl Visit<'_> {
         {
             return Err(Error::Batch);
         }
-        let Batch { requests, others } = self.read_all(&session, bytes)?;
+        let Batch { requests, others } = Self::read_all(&session, bytes)?;
         let told = Arc::clone(&session);
         let telling = async move { told.take_others(others).await };
         relay.carry(telling).await?;

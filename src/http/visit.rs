@@ -114,7 +114,7 @@ impl Visit<'_> {
         let answer = match posted {
             Posted::Question => return Err(Error::ServerOnly(message.method().to_owned())),
             Posted::Request | Posted::Initialize => {
-                let admission = relay.limiter().admit(self.server, session.principal())?;
+                let admission = session.admit()?;
                 session.call(message, accept, admission).await?
             }
             Posted::Answer => {
@@ -128,7 +128,7 @@ impl Visit<'_> {
                     .await?
             }
             Posted::Initialized | Posted::Notification => {
-                relay.limiter().pass(self.server, session.principal())?;
+                session.pass()?;
                 relay
                     .carry(async move { session.notify(&message).await })
                     .await?
@@ -182,7 +182,7 @@ impl Visit<'_> {
         if !session.version().has_batches() {
             return Err(Error::Batch);
         }
-        let Batch { requests, others } = self.read_all(&session, bytes)?;
+        let Batch { requests, others } = Self::read_all(&session, bytes)?;
         let carried = async move {
             session.take_others(others).await?;
             if requests.is_empty() {
@@ -196,22 +196,21 @@ impl Visit<'_> {
     }
 
     /// Reads the members of a batch, and asks the limits about each.
-    pub(super) fn read_all(&self, session: &LiveSession, bytes: &Bytes) -> Result<Batch, Error> {
-        let limiter = self.front.0.relay.limiter();
+    pub(super) fn read_all(session: &LiveSession, bytes: &Bytes) -> Result<Batch, Error> {
         let mut requests = Vec::new();
         let mut others = Vec::new();
         for message in message::batch(bytes)? {
             match Posted::read(&message)? {
                 Posted::Initialize | Posted::Question => return Err(Error::Batch),
                 Posted::Request => {
-                    let admission = limiter.admit(self.server, session.principal());
+                    let admission = session.admit();
                     requests.push(Member {
                         request: message,
                         admission: admission.map_err(Error::from),
                     });
                 }
                 Posted::Initialized | Posted::Notification => {
-                    limiter.pass(self.server, session.principal())?;
+                    session.pass()?;
                     others.push(message);
                 }
                 Posted::Answer | Posted::Cancelled(_) => others.push(message),

@@ -167,19 +167,23 @@ pub(super) struct Accounts {
 }
 
 impl Accounts {
-    /// The account of a principal.
+    /// The account of a principal, or the one that all share who find the map full.
     pub(super) fn of(&self, principal: &Principal) -> Arc<Account> {
+        self.own(principal)
+            .unwrap_or_else(|| Arc::clone(&self.crowd))
+    }
+
+    /// The account that a principal has alone; none when the map is full.
+    pub(super) fn own(&self, principal: &Principal) -> Option<Arc<Account>> {
         if let Some(known) = self.map.get(principal) {
-            return Arc::clone(&known);
+            return Some(Arc::clone(&known));
         }
         match self.map.entry(principal.clone()) {
-            Entry::Occupied(known) => Arc::clone(known.get()),
-            Entry::Vacant(_) if self.len.load(Ordering::Acquire) >= ACCOUNTS_MAX => {
-                Arc::clone(&self.crowd)
-            }
+            Entry::Occupied(known) => Some(Arc::clone(known.get())),
+            Entry::Vacant(_) if self.len.load(Ordering::Acquire) >= ACCOUNTS_MAX => None,
             Entry::Vacant(free) => {
                 self.len.fetch_add(1, Ordering::AcqRel);
-                Arc::clone(&free.insert(Arc::default()))
+                Some(Arc::clone(&free.insert(Arc::default())))
             }
         }
     }

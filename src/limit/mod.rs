@@ -18,11 +18,12 @@
 
 mod account;
 mod limited;
+mod party;
 mod question;
+mod standing;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,26 +31,23 @@ use governor::clock::{Clock, DefaultClock};
 
 use crate::auth::Principal;
 use crate::config::{Config, RateLimits, ServerName};
-use account::{Account, Accounts, Bucket, Count};
+use account::{Account, Accounts, Count};
+use party::{Party, Rules, Side};
 use question::QuestionRules;
+
+pub use standing::Standing;
 
 pub use limited::{Limited, QuestionLimited, What, Who};
 
 /// Decides whether one more request, notification, session or question is within the limits.
 pub struct Limiter<C: Clock = DefaultClock> {
-    servers: HashMap<ServerName, (Rules<C>, Arc<Account>)>,
+    servers: HashMap<ServerName, Arc<Side<C>>>,
     principals: Rules<C>,
     accounts: Accounts,
     sessions_each: Option<usize>,
     sessions_all: Option<(usize, Arc<Count>)>,
     questions_each: Option<usize>,
     questions_of: HashMap<ServerName, QuestionRules<C>>,
-}
-
-/// What applies to one server, or to each principal.
-struct Rules<C: Clock> {
-    bucket: Option<Bucket<C>>,
-    concurrent: Option<NonZeroU32>,
 }
 
 /// A request that may run. Its place is free again when this is dropped: keep it until the
@@ -151,10 +149,12 @@ impl<C: Clock + Clone> Limiter<C> {
         Self {
             servers: servers
                 .map(|server| {
-                    (
-                        server.name.clone(),
-                        (Rules::new(&server.limits, clock), Arc::default()),
-                    )
+                    let side = Side {
+                        name: server.name.clone(),
+                        rules: Rules::new(&server.limits, clock),
+                        account: Arc::default(),
+                    };
+                    (server.name.clone(), Arc::new(side))
                 })
                 .collect(),
             principals: Rules::new(&each.rates, clock),
@@ -168,18 +168,14 @@ impl<C: Clock + Clone> Limiter<C> {
 
     /// Asks for one request that will run: the concurrency and the rate of both.
     pub fn admit(&self, server: &ServerName, principal: &Principal) -> Result<Admission, Limited> {
-        let (theirs, own) = (self.server(server), self.principal(principal));
-        let running = [enter(own.as_ref())?, enter(theirs.as_ref())?];
-        spend(own.as_ref(), theirs.as_ref())?;
-        Ok(Admission { running })
+        let account = self.rated(principal);
+        party::admit(self.own(account.as_ref()), self.theirs(server))
     }
 
     /// Asks for one message that does not run, a notification: the rate of both.
     pub fn pass(&self, server: &ServerName, principal: &Principal) -> Result<(), Limited> {
-        spend(
-            self.principal(principal).as_ref(),
-            self.server(server).as_ref(),
-        )
+        let account = self.rated(principal);
+        party::spend(self.own(account.as_ref()), self.theirs(server))
     }
 
     /// Asks for one question more that this server puts to the principal, and that waits for the answer.
@@ -238,89 +234,25 @@ impl<C: Clock + Clone> Limiter<C> {
         }
     }
 
-    fn server(&self, name: &ServerName) -> Option<Party<'_, C>> {
-        let (rules, account) = self.servers.get(name)?;
-        Some(Party {
-            server: Some(name.clone()),
-            rules,
-            account: Arc::clone(account),
-        })
+    /// The account of a principal, where requests of principals are limited.
+    fn rated(&self, principal: &Principal) -> Option<Arc<Account>> {
+        let limited = self.principals.limit_something();
+        limited.then(|| self.accounts.of(principal))
     }
 
-    fn principal(&self, principal: &Principal) -> Option<Party<'_, C>> {
+    fn own<'a>(&'a self, account: Option<&'a Arc<Account>>) -> Option<Party<'a, C>> {
         let rules = &self.principals;
-        if rules.bucket.is_none() && rules.concurrent.is_none() {
-            return None;
-        }
-        Some(Party {
+        account.map(|account| Party {
             server: None,
             rules,
-            account: self.accounts.of(principal),
+            account,
         })
     }
-}
 
-impl<C: Clock + Clone> Rules<C> {
-    fn new(limits: &RateLimits, clock: &C) -> Self {
-        Self {
-            bucket: limits.requests.map(|rate| Bucket::new(rate, clock.clone())),
-            concurrent: limits.concurrent,
-        }
+    fn theirs(&self, server: &ServerName) -> Option<Party<'_, C>> {
+        self.servers.get(server).map(|side| side.party())
     }
 }
-
-/// One of the two whose limits a request has to keep.
-struct Party<'a, C: Clock> {
-    /// `None`: the principal.
-    server: Option<ServerName>,
-    rules: &'a Rules<C>,
-    account: Arc<Account>,
-}
-
-impl<C: Clock> Party<'_, C> {
-    fn limited(&self, what: What, retry_after: Duration) -> Limited {
-        Limited {
-            who: self.server.clone().map_or(Who::Principal, Who::Server),
-            what,
-            retry_after,
-        }
-    }
-}
-
-/// Takes one of the requests that may run at once.
-fn enter<C: Clock>(party: Option<&Party<'_, C>>) -> Result<Option<Guard>, Limited> {
-    let Some((party, max)) = party.and_then(|party| Some((party, party.rules.concurrent?))) else {
-        return Ok(None);
-    };
-    let most = usize::try_from(max.get()).unwrap_or(usize::MAX);
-    Guard::take(&party.account, Kind::Running, most)
-        .map(Some)
-        .ok_or_else(|| party.limited(What::Concurrency(max), RUNNING_WAIT))
-}
-
-/// Takes one request out of both buckets, or out of none.
-fn spend<C: Clock>(
-    first: Option<&Party<'_, C>>,
-    second: Option<&Party<'_, C>>,
-) -> Result<(), Limited> {
-    let mut paid: Option<(&Party<'_, C>, &Bucket<C>)> = None;
-    for party in [first, second].into_iter().flatten() {
-        let Some(bucket) = &party.rules.bucket else {
-            continue;
-        };
-        if let Err(wait) = bucket.take(&party.account) {
-            if let Some((party, bucket)) = paid {
-                bucket.put_back(&party.account);
-            }
-            return Err(party.limited(What::Rate(bucket.rate()), wait));
-        }
-        paid = Some((party, bucket));
-    }
-    Ok(())
-}
-
-/// When to ask again for a place among running requests: nobody knows when one ends.
-const RUNNING_WAIT: Duration = Duration::from_secs(1);
 
 /// When to ask again for a session.
 const SESSION_WAIT: Duration = Duration::from_secs(10);

@@ -26,11 +26,21 @@ pub const MAX_ID: usize = 512;
 pub struct Message {
     bytes: Bytes,
     kind: Kind,
-    method: Box<str>,
+    method: Method,
     id: Option<Range<usize>>,
-    params: Option<Range<usize>>,
-    result: Option<Range<usize>>,
-    error: Option<Range<usize>>,
+    /// The parameters, the result or the error, as the kind says.
+    body: Option<Range<usize>>,
+}
+
+/// The name of a method.
+#[derive(Clone)]
+enum Method {
+    /// Spelled as it is, here.
+    Plain(Range<usize>),
+    /// Spelled with escapes, which nobody does.
+    Unescaped(Box<str>),
+    /// A response has none.
+    None,
 }
 
 /// What kind of message it is (JSON-RPC 2.0, §4 and §5).
@@ -141,22 +151,26 @@ impl Message {
             (None, _, None, None) => return refuse("it has no `method`, `result` or `error`"),
             _ => return refuse("it is a request and a response at once"),
         };
-        let method = match method.map(object::text) {
-            Some(Some(method)) => method.into(),
-            Some(None) => return refuse("`method` must be a string"),
-            None => Box::default(),
-        };
         let at = |raw: &str| {
             let start = raw.as_ptr().addr() - text.as_ptr().addr();
             start..start + raw.len()
+        };
+        let method = match method.map(object::text) {
+            Some(Some(Cow::Borrowed(plain))) => Method::Plain(at(plain)),
+            Some(Some(Cow::Owned(unescaped))) => Method::Unescaped(unescaped.into()),
+            Some(None) => return refuse("`method` must be a string"),
+            None => Method::None,
+        };
+        let body = match kind {
+            Kind::Request | Kind::Notification => params,
+            Kind::Result => result,
+            Kind::Error => error,
         };
         Ok(Self {
             kind,
             method,
             id: id.filter(|_| !null_id).map(at),
-            params: params.map(at),
-            result: result.map(at),
-            error: error.map(at),
+            body: body.map(at),
             bytes,
         })
     }
@@ -178,7 +192,11 @@ impl Message {
 
     /// The method; empty for a response.
     pub fn method(&self) -> &str {
-        &self.method
+        match &self.method {
+            Method::Plain(span) => self.part(Some(span)).unwrap_or_default(),
+            Method::Unescaped(text) => text,
+            Method::None => "",
+        }
     }
 
     /// The id as JSON text, exactly as it was spelled.
@@ -186,19 +204,23 @@ impl Message {
         self.part(self.id.as_ref())
     }
 
-    /// The parameters as JSON text.
+    /// The parameters of a request or notification as JSON text.
     pub fn params(&self) -> Option<&str> {
-        self.part(self.params.as_ref())
+        self.body(matches!(self.kind, Kind::Request | Kind::Notification))
     }
 
     /// The result as JSON text.
     pub fn result(&self) -> Option<&str> {
-        self.part(self.result.as_ref())
+        self.body(self.kind == Kind::Result)
     }
 
     /// The error object as JSON text.
     pub fn error(&self) -> Option<&str> {
-        self.part(self.error.as_ref())
+        self.body(self.kind == Kind::Error)
+    }
+
+    fn body(&self, asked: bool) -> Option<&str> {
+        self.part(self.body.as_ref().filter(|_| asked))
     }
 
     /// Named members of `params`; all absent when there are no params or they are no object.
@@ -227,11 +249,7 @@ impl Message {
     /// The same message under another id, with another body: the parameters of a request or
     /// notification, the result or the error of a response. A request without parameters gets them.
     pub fn with_body(&self, id: &str, body: &str) -> Bytes {
-        let place = match self.kind {
-            Kind::Request | Kind::Notification => self.params.clone(),
-            Kind::Result => self.result.clone(),
-            Kind::Error => self.error.clone(),
-        };
+        let place = self.body.clone();
         let last = self.bytes.iter().rposition(|byte| *byte == b'}');
         let (place, body) = match (place, last) {
             (Some(place), _) => (place, Cow::Borrowed(body)),
@@ -290,7 +308,7 @@ impl fmt::Debug for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Message")
             .field("kind", &self.kind)
-            .field("method", &self.method)
+            .field("method", &self.method())
             .field("id", &self.id())
             .finish_non_exhaustive()
     }
@@ -449,6 +467,24 @@ mod tests {
             let message =
                 parse(&format!(r#"{{"id" : {id},"jsonrpc":"2.0","method":"m"}}"#)).unwrap();
             assert_eq!(message.id(), Some(id));
+        }
+    }
+
+    #[test]
+    fn a_method_is_what_its_spelling_means() {
+        for (spelled, method) in [
+            (r#""tools/call""#, "tools/call"),
+            (r#""tools\/call""#, "tools/call"),
+            (r#""\u0074ools/call""#, "tools/call"),
+            (r#""é""#, "é"),
+            (r#""""#, ""),
+        ] {
+            let text = format!(r#"{{"jsonrpc":"2.0","method":{spelled},"id":1}}"#);
+            let message = parse(&text).unwrap();
+            assert_eq!(
+                (message.method(), message.clone().method()),
+                (method, method)
+            );
         }
     }
 

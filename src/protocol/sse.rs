@@ -4,11 +4,12 @@
 //! - Any split of the same bytes into chunks gives the same events. CR, LF and CRLF end a line, also
 //!   when the pair is cut in two.
 //! - A line and an event are bounded; what is larger is an error, not memory.
-//! - One-line data, which is all that anybody sends, is a slice of what was received.
+//! - Lines are looked at where they are; of each event only the values are taken. One-line data, which is all
+//!   that anybody sends, is copied at most once, and is a slice of what was received where it is large.
 
 use std::time::Duration;
 
-use bytes::{BufMut as _, Bytes, BytesMut};
+use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 
 /// One event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,32 +69,35 @@ impl Decoder {
     /// # Errors
     /// When a line or an event outgrows the limit. The stream can't be read on.
     pub fn next_event(&mut self) -> Result<Option<Event>, TooLarge> {
-        while let Some(line) = self.next_line()? {
-            if line.is_empty() {
-                let mut event = std::mem::take(&mut self.event);
-                let data = self.data.take();
-                if data.is_some() || event.id.is_some() || event.retry.is_some() {
-                    event.data = data.map(Data::whole).unwrap_or_default();
-                    return Ok(Some(event));
-                }
-            } else {
-                self.field(&line)?;
+        while let Some(end) = self.line()? {
+            self.after_cr = self.buffer.get(end) == Some(&b'\r');
+            if end > 0 {
+                self.field(end)?;
+                continue;
+            }
+            self.buffer.advance(1);
+            let mut event = std::mem::take(&mut self.event);
+            let data = self.data.take();
+            if data.is_some() || event.id.is_some() || event.retry.is_some() {
+                event.data = data.map(Data::whole).unwrap_or_default();
+                return Ok(Some(event));
             }
         }
         Ok(None)
     }
 
-    fn next_line(&mut self) -> Result<Option<Bytes>, TooLarge> {
+    /// Where the first line of the buffer ends, if it does.
+    fn line(&mut self) -> Result<Option<usize>, TooLarge> {
         if self.after_cr && !self.buffer.is_empty() {
             self.after_cr = false;
             if self.buffer.starts_with(b"\n") {
-                let _newline = self.buffer.split_to(1);
+                self.buffer.advance(1);
             }
         }
         if !self.started && self.buffer.len() >= 3 {
             self.started = true;
             if self.buffer.starts_with(b"\xef\xbb\xbf") {
-                let _mark = self.buffer.split_to(3);
+                self.buffer.advance(3);
             }
         }
         let unsearched = self.buffer.get(self.searched..).unwrap_or_default();
@@ -111,39 +115,54 @@ impl Decoder {
         }
         self.started = true;
         self.searched = 0;
-        let mut line = self.buffer.split_to(end + 1);
-        self.after_cr = line.ends_with(b"\r");
-        line.truncate(end);
-        Ok(Some(line.freeze()))
+        Ok(Some(end))
     }
 
-    fn field(&mut self, line: &Bytes) -> Result<(), TooLarge> {
-        let colon = memchr::memchr(b':', line);
-        let (name, value) = match colon {
-            None => (line.as_ref(), Bytes::new()),
-            Some(0) => return Ok(()),
-            Some(colon) => {
-                let from = colon + 1 + usize::from(line.get(colon + 1) == Some(&b' '));
-                (line.get(..colon).unwrap_or_default(), line.slice(from..))
-            }
-        };
+    /// Reads the field that is the first line of the buffer, and takes the line out.
+    fn field(&mut self, end: usize) -> Result<(), TooLarge> {
+        let line = self.buffer.get(..end).unwrap_or_default();
+        let colon = memchr::memchr(b':', line).unwrap_or(end);
+        let (name, rest) = line.split_at(colon);
+        let value = rest.get(1..).unwrap_or_default();
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        let from = end - value.len();
         match name {
-            b"data" => self.append(value)?,
-            b"event" => self.event.name = Some(value),
+            b"data" => {
+                let value = self.value(from, end);
+                return self.append(value);
+            }
+            // What nearly all events are called.
+            b"event" if value == MESSAGE => self.event.name = Some(Bytes::from_static(MESSAGE)),
+            b"event" => {
+                self.event.name = Some(self.value(from, end));
+                return Ok(());
+            }
             b"id" if !value.contains(&0) => {
-                self.event.id = Some(value);
+                self.event.id = Some(self.value(from, end));
+                return Ok(());
             }
             b"retry" => {
-                if let Some(retry) = std::str::from_utf8(&value)
-                    .ok()
-                    .and_then(|it| it.parse().ok())
-                {
+                let retry = std::str::from_utf8(value).ok();
+                if let Some(retry) = retry.and_then(|it| it.parse().ok()) {
                     self.event.retry = Some(retry);
                 }
             }
             _ => {}
         }
+        self.buffer.advance(end + 1);
         Ok(())
+    }
+
+    /// Takes the first line out of the buffer; gives what is in it from a place on.
+    fn value(&mut self, from: usize, end: usize) -> Bytes {
+        // A slice keeps all of the buffer that it was cut from, which may be much larger.
+        if end - from > SMALL {
+            return self.buffer.split_to(end + 1).freeze().slice(from..end);
+        }
+        let value = self.buffer.get(from..end).unwrap_or_default();
+        let value = Bytes::copy_from_slice(value);
+        self.buffer.advance(end + 1);
+        value
     }
 
     /// One more line of data.
@@ -170,10 +189,13 @@ impl Decoder {
 /// Bytes of data that are copied out of the buffer instead of keeping it alive.
 const SMALL: usize = 64 * 1024;
 
+/// The name of an event that has none.
+const MESSAGE: &[u8] = b"message";
+
 /// The data of an event that is not complete.
 #[derive(Debug)]
 enum Data {
-    /// One line, a slice of what was received.
+    /// One line.
     Line(Bytes),
     /// Several, put together.
     Lines(BytesMut),
@@ -182,8 +204,6 @@ enum Data {
 impl Data {
     fn whole(self) -> Bytes {
         match self {
-            // A slice keeps all of the buffer that it was cut from, which may be much larger.
-            Self::Line(line) if line.len() <= SMALL => Bytes::copy_from_slice(&line),
             Self::Line(line) => line,
             Self::Lines(lines) => lines.freeze(),
         }

@@ -27,7 +27,7 @@ use super::subscriptions::Wish;
 use super::{EventPipe, Shared, now, today};
 use crate::auth::Principal;
 use crate::error::Error;
-use crate::limit::SessionSlot;
+use crate::limit::{Admission, Limited, SessionSlot, Standing};
 use crate::policy::Policy;
 use crate::protocol::client_modern::Level;
 use crate::protocol::event_id::{self, Kind};
@@ -46,6 +46,8 @@ pub struct LiveSession {
     id: SessionId,
     tag: String,
     principal: Principal,
+    /// What the limits know of its client.
+    standing: Standing,
     server: Arc<Upstream>,
     lease: Lease,
     version: Version,
@@ -186,6 +188,9 @@ impl LiveSession {
         Arc::new(Self {
             tag: SessionId::tag(opened.id.as_bytes()),
             id: opened.id,
+            standing: shared
+                .limiter
+                .standing(opened.server.name(), &opened.principal),
             principal: opened.principal,
             server: opened.server,
             lease: opened.lease,
@@ -228,6 +233,16 @@ impl LiveSession {
     /// The one stream of its client, where that has no others.
     pub(super) fn line(&self) -> Option<&Line> {
         self.line.as_deref()
+    }
+
+    /// Asks the limits for a request of its client that will run.
+    pub fn admit(&self) -> Result<Admission, Limited> {
+        self.shared.limiter.admit_known(&self.standing)
+    }
+
+    /// Asks the limits for a notification of its client.
+    pub fn pass(&self) -> Result<(), Limited> {
+        self.shared.limiter.pass_known(&self.standing)
     }
 
     /// Who holds it.

@@ -1,8 +1,10 @@
 //! The limits, with a clock that only moves when it is told to.
 
 mod questions;
+mod standing;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -9,14 +9,13 @@
 //! # Invariants
 //! - Pure: bytes in, bytes out.
 //! - What [`Chain::append`] writes, [`Link::parse`] takes, and it is at most [`LINE_MAX`] long.
-//! - A line has no character that a terminal or a line-wise reader could take for something else:
-//!   controls, line separators and text-direction marks are written as `\u` escapes.
-
-use std::io;
+//! - A line has no character that a terminal or a line-wise reader could take for something else
+//!   ([`super::letters`]).
 
 use aws_lc_rs::digest;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
+use super::letters::{Calendar, hexadecimal, number};
 use super::record::Record;
 
 /// Bytes of one line, its newline included. The longest possible record is shorter.
@@ -28,6 +27,8 @@ const VERSION: u32 = 1;
 /// What every line begins with.
 pub(super) const OPENING: &[u8] = br#"{"v":1,"seq":"#;
 
+const BEFORE_PREV: &[u8] = br#","prev":""#;
+const AFTER_PREV: &[u8] = br#""}"#;
 const BEFORE_HASH: &[u8] = br#","hash":""#;
 const AFTER_HASH: &[u8] = br#""}"#;
 const HEX: usize = 64;
@@ -40,14 +41,22 @@ impl Hash {
     /// What stands in `prev` of the first line.
     const ZERO: Self = Self([b'0'; HEX]);
 
-    fn of(parts: [&[u8]; 2]) -> Self {
+    fn of(bytes: &[u8]) -> Self {
+        Self::spelled(&digest::digest(&digest::SHA256, bytes))
+    }
+
+    fn of_both(parts: [&[u8]; 2]) -> Self {
         let mut context = digest::Context::new(&digest::SHA256);
         for part in parts {
             context.update(part);
         }
+        Self::spelled(&context.finish())
+    }
+
+    fn spelled(digest: &digest::Digest) -> Self {
         let mut hex = [0; HEX];
-        for (pair, byte) in hex.chunks_exact_mut(2).zip(context.finish().as_ref()) {
-            pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
+        for (pair, byte) in hex.chunks_exact_mut(2).zip(digest.as_ref()) {
+            pair.copy_from_slice(&[hexadecimal(byte >> 4), hexadecimal(byte & 15)]);
         }
         Self(hex)
     }
@@ -89,18 +98,12 @@ impl std::fmt::Debug for Hash {
     }
 }
 
-fn digit(nibble: u8) -> u8 {
-    match nibble {
-        0..=9 => b'0' + nibble,
-        _ => b'a' + nibble - 10,
-    }
-}
-
 /// The end of a chain, to which the next record is added.
 #[derive(Clone, Debug)]
 pub struct Chain {
     seq: u64,
     hash: Hash,
+    calendar: Calendar,
 }
 
 impl Chain {
@@ -109,6 +112,7 @@ impl Chain {
         Self {
             seq: 0,
             hash: Hash::ZERO,
+            calendar: Calendar::new(),
         }
     }
 
@@ -117,43 +121,28 @@ impl Chain {
         Self {
             seq: last.seq,
             hash: last.hash,
+            calendar: Calendar::new(),
         }
     }
 
     /// Adds a record: writes its line, with newline, to the end of `out`.
     pub fn append(&mut self, record: &Record, out: &mut Vec<u8>) {
-        #[derive(Serialize)]
-        struct Line<'a> {
-            v: u32,
-            seq: u64,
-            #[serde(flatten)]
-            record: &'a Record,
-            prev: &'a str,
-        }
         let start = out.len();
-        let seq = self.seq + 1;
-        let line = Line {
-            v: VERSION,
-            seq,
-            record,
-            prev: self.hash.as_str(),
-        };
-        let mut json = serde_json::Serializer::with_formatter(&mut *out, Plain);
-        if line.serialize(&mut json).is_err() {
-            debug_assert!(
-                false,
-                "a Vec takes all, and a record has only text and numbers"
-            );
-            out.truncate(start);
-            return;
-        }
-        let hash = Hash::of([out.get(start..).unwrap_or_default(), b""]);
+        self.seq += 1;
+        out.extend_from_slice(OPENING);
+        number(self.seq, out);
+        out.push(b',');
+        record.spell(&mut self.calendar, out);
+        out.extend_from_slice(BEFORE_PREV);
+        out.extend_from_slice(&self.hash.0);
+        out.extend_from_slice(AFTER_PREV);
+        self.hash = Hash::of(out.get(start..).unwrap_or_default());
+        // The hash goes where the brace is, behind which it was made.
         out.pop();
         out.extend_from_slice(BEFORE_HASH);
-        out.extend_from_slice(&hash.0);
+        out.extend_from_slice(&self.hash.0);
         out.extend_from_slice(AFTER_HASH);
         out.push(b'\n');
-        *self = Self { seq, hash };
     }
 }
 
@@ -190,7 +179,7 @@ impl Link {
             prev: &'a str,
         }
         let (body, hash) = split(line).ok_or(BadLine::NotARecord)?;
-        if Hash::of([body, b"}"]) != hash {
+        if Hash::of_both([body, b"}"]) != hash {
             return Err(BadLine::Changed);
         }
         let head: Head<'_> = serde_json::from_slice(line).map_err(|_| BadLine::NotARecord)?;
@@ -229,39 +218,6 @@ fn split(line: &[u8]) -> Option<(&[u8], Hash)> {
     Some((rest.strip_suffix(BEFORE_HASH)?, Hash(hash.try_into().ok()?)))
 }
 
-/// Compact JSON that escapes more than JSON demands.
-struct Plain;
-
-impl serde_json::ser::Formatter for Plain {
-    fn write_string_fragment<W: ?Sized + io::Write>(
-        &mut self,
-        out: &mut W,
-        fragment: &str,
-    ) -> io::Result<()> {
-        let mut rest = fragment;
-        while let Some((at, odd)) = rest
-            .char_indices()
-            .find(|(_, letter)| is_deceptive(*letter))
-        {
-            let (before, from) = rest.split_at(at);
-            out.write_all(before.as_bytes())?;
-            for unit in odd.encode_utf16(&mut [0; 2]) {
-                write!(out, "\\u{unit:04x}")?;
-            }
-            rest = from.split_at(odd.len_utf8()).1;
-        }
-        out.write_all(rest.as_bytes())
-    }
-}
-
-/// Characters that a terminal acts on, or that are not seen.
-fn is_deceptive(letter: char) -> bool {
-    letter.is_control()
-        || matches!(letter,
-            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-            | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::{Duration, UNIX_EPOCH};
@@ -297,7 +253,7 @@ mod tests {
         let body = format!(
             r#"{{"v":1,"seq":1,"time":"1970-01-01T00:00:01.000000Z","type":"call","target":"book","prev":"{zeros}""#
         );
-        let hash = Hash::of([body.as_bytes(), b"}"]);
+        let hash = Hash::of_both([body.as_bytes(), b"}"]);
         let hash = hash.as_str();
         assert_eq!(first, format!(r#"{body},"hash":"{hash}"}}"#));
 
@@ -311,7 +267,8 @@ mod tests {
     fn the_hash_is_sha_256() {
         // FIPS 180-2, appendix B.1.
         let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        assert_eq!(Hash::of([b"a", b"bc"]).as_str(), expected);
+        assert_eq!(Hash::of(b"abc").as_str(), expected);
+        assert_eq!(Hash::of_both([b"a", b"bc"]).as_str(), expected);
     }
 
     #[test]
@@ -352,7 +309,7 @@ mod tests {
     #[test]
     fn a_good_hash_over_something_else_is_no_record() {
         for body in [r#"{"v":2,"seq":1,"time":"t","prev":"00""#, "{", r#"{"v":1"#] {
-            let hash = Hash::of([body.as_bytes(), b"}"]);
+            let hash = Hash::of_both([body.as_bytes(), b"}"]);
             let line = format!(r#"{body},"hash":"{}"}}"#, hash.as_str());
             assert_eq!(
                 Link::parse(line.as_bytes()),

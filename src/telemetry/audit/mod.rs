@@ -11,6 +11,8 @@
 //! - After [`Audit::close`] all that was written before it is in the file, or an error is logged.
 
 pub mod chain;
+mod letters;
+mod line;
 mod open;
 mod pace;
 mod queue;
@@ -24,7 +26,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::{SemaphorePermit, watch};
 
 use crate::auth::Principal;
 use crate::config::{AuditLog, WhenFull};
@@ -165,9 +167,9 @@ impl Audit {
             WhenFull::Refuse => log.queue.try_slot(),
             WhenFull::Drop => return Ok(Slot(Place::IfRoom(Arc::clone(log)))),
         };
-        promise
-            .map(|permit| Slot(Place::Promised(Arc::clone(log), permit)))
-            .ok_or(AuditFull)
+        // From here on it is the slot's to give back.
+        promise.ok_or(AuditFull)?.forget();
+        Ok(Slot(Place::Promised(Promise(Some(Arc::clone(log))))))
     }
 
     /// Records what can't be refused any more: teardown, questions, late answers, refusals.
@@ -231,7 +233,7 @@ impl Audit {
 }
 
 impl Log {
-    fn push(&self, record: Record, room: Option<OwnedSemaphorePermit>) {
+    fn push(&self, record: Record, room: Option<SemaphorePermit<'_>>) {
         expect_open(match room {
             Some(room) => self.queue.push(record, room),
             None => self.queue.count_dropped(),
@@ -260,8 +262,20 @@ pub struct Slot(Place);
 #[derive(Debug)]
 enum Place {
     Nowhere,
-    Promised(Arc<Log>, OwnedSemaphorePermit),
+    Promised(Promise),
     IfRoom(Arc<Log>),
+}
+
+/// One of the queue's slots; none once its record has come.
+#[derive(Debug)]
+struct Promise(Option<Arc<Log>>);
+
+impl Drop for Promise {
+    fn drop(&mut self) {
+        if let Some(log) = &self.0 {
+            log.queue.free_slot();
+        }
+    }
 }
 
 impl Slot {
@@ -269,7 +283,11 @@ impl Slot {
     pub fn write(self, record: Record) {
         match self.0 {
             Place::Nowhere => {}
-            Place::Promised(log, slot) => expect_open(log.queue.push_promised(record, slot)),
+            Place::Promised(mut promise) => {
+                if let Some(log) = promise.0.take() {
+                    expect_open(log.queue.push_promised(record));
+                }
+            }
             Place::IfRoom(log) => {
                 let room = log.queue.try_room();
                 log.push(record, room);

@@ -10,13 +10,11 @@
 //!   ([`super::chain::LINE_MAX`]).
 //! - A URL is kept as its host only, a resource URI without user info, query and fragment: that
 //!   is where secrets travel.
+//! - A record is as large as a pointer: calls carry it from their beginning to their end, and queues move it.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
-use serde::{Serialize, Serializer};
-use time::OffsetDateTime;
-
-use super::text::{Text, capped, without_secrets};
+use super::text::{Text, Texts, without_secrets};
 use crate::auth::Principal;
 use crate::config::ServerName;
 
@@ -40,83 +38,58 @@ pub const STEPS_MAX: usize = 32;
 ///     .outcome(Outcome::Ok)
 ///     .duration(Duration::from_millis(12));
 /// ```
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 #[must_use]
-pub struct Record {
-    #[serde(serialize_with = "rfc3339")]
-    time: SystemTime,
-    #[serde(rename = "type")]
-    kind: Kind,
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "identity")]
-    principal: Option<Principal>,
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name")]
-    server: Option<ServerName>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    session: Option<Text>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    request: Option<Text>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    method: Option<Text>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    target: Option<Text>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    question: Option<Question>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    policy: Vec<Step>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    decided_by: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    action: Option<Action>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    outcome: Option<Outcome>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    code: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    duration_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    waited_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bytes: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    count: Option<u64>,
+pub struct Record(pub(super) Box<Content>);
+
+/// What a record says, in the order in which its line says it.
+#[derive(Clone, Debug)]
+pub(super) struct Content {
+    pub(super) time: SystemTime,
+    pub(super) kind: Kind,
+    pub(super) principal: Option<Principal>,
+    pub(super) server: Option<ServerName>,
+    /// The texts that nearly all records have: session, request, method, target.
+    pub(super) texts: Texts<4>,
+    pub(super) question: Option<Box<Question>>,
+    pub(super) policy: Vec<Step>,
+    pub(super) decided_by: Option<&'static str>,
+    pub(super) action: Option<Action>,
+    pub(super) outcome: Option<Outcome>,
+    pub(super) reason: Option<&'static str>,
+    pub(super) code: Option<i64>,
+    pub(super) status: Option<u16>,
+    pub(super) duration_ms: Option<u64>,
+    pub(super) waited_ms: Option<u64>,
+    pub(super) bytes: Option<u64>,
+    pub(super) count: Option<u64>,
 }
 
+/// Where the texts stand among the four.
+pub(super) const SESSION: usize = 0;
+pub(super) const REQUEST: usize = 1;
+pub(super) const METHOD: usize = 2;
+pub(super) const TARGET: usize = 3;
+
 /// What happened: the `type` of a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-enum Kind {
-    #[serde(rename = "gateway.started")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
     GatewayStarted,
-    #[serde(rename = "gateway.stopped")]
     GatewayStopped,
-    #[serde(rename = "session.opened")]
     SessionOpened,
-    #[serde(rename = "session.renewed")]
     SessionRenewed,
-    #[serde(rename = "session.closed")]
     SessionClosed,
-    #[serde(rename = "call")]
     Call,
-    #[serde(rename = "question.asked")]
     QuestionAsked,
-    #[serde(rename = "question.answered")]
     QuestionAnswered,
-    #[serde(rename = "answer.ignored")]
     AnswerIgnored,
-    #[serde(rename = "answer.lost")]
     AnswerLost,
-    #[serde(rename = "refused")]
     Refused,
-    #[serde(rename = "audit.gap")]
     Gap,
 }
 
 /// What the answer to a question was; never what it said.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// The person agreed (elicitation).
     Accept,
@@ -131,8 +104,7 @@ pub enum Action {
 }
 
 /// How something ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// With a result.
     Ok,
@@ -149,25 +121,21 @@ pub enum Outcome {
 }
 
 /// How an elicitation asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Mode {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
     Form,
     Url,
 }
 
 /// The question that a record is about.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 #[must_use]
 pub struct Question {
-    id: Text,
-    method: Text,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mode: Option<Mode>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    host: Option<Text>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    fields: Vec<Text>,
+    pub(super) id: Text,
+    pub(super) method: Text,
+    pub(super) mode: Option<Mode>,
+    pub(super) host: Option<Text>,
+    pub(super) fields: Vec<Text>,
 }
 
 impl Question {
@@ -265,15 +233,12 @@ impl Record {
     }
 
     fn new(at: SystemTime, kind: Kind) -> Self {
-        Self {
+        Self(Box::new(Content {
             time: at,
             kind,
             principal: None,
             server: None,
-            session: None,
-            request: None,
-            method: None,
-            target: None,
+            texts: Texts::default(),
             question: None,
             policy: vec![],
             decided_by: None,
@@ -286,65 +251,65 @@ impl Record {
             waited_ms: None,
             bytes: None,
             count: None,
-        }
+        }))
     }
 
     /// When it was.
     pub(super) fn time(&self) -> SystemTime {
-        self.time
+        self.0.time
     }
 
     /// When, where that is only known at the end.
     pub fn at(mut self, time: SystemTime) -> Self {
-        self.time = time;
+        self.0.time = time;
         self
     }
 
     /// Who.
     pub fn principal(mut self, principal: &Principal) -> Self {
-        self.principal = Some(principal.clone());
+        self.0.principal = Some(principal.clone());
         self
     }
 
     /// Which server.
     pub fn server(mut self, server: &ServerName) -> Self {
-        self.server = Some(server.clone());
+        self.0.server = Some(server.clone());
         self
     }
 
     /// Which session, by its tag: a few digits of the SHA-256 of its id, never the id.
     pub fn session(mut self, tag: &str) -> Self {
-        self.session = Some(Text::new(tag));
+        self.0.texts.set(SESSION, tag);
         self
     }
 
     /// The correlation id that all records of one request share.
     pub fn request(mut self, id: &str) -> Self {
-        self.request = Some(Text::new(id));
+        self.0.texts.set(REQUEST, id);
         self
     }
 
     /// The JSON-RPC method.
     pub fn method(mut self, method: &str) -> Self {
-        self.method = Some(Text::new(method));
+        self.0.texts.set(METHOD, method);
         self
     }
 
     /// The name of the tool or prompt.
     pub fn target(mut self, name: &str) -> Self {
-        self.target = Some(Text::new(name));
+        self.0.texts.set(TARGET, name);
         self
     }
 
     /// The URI of the resource; user info, query and fragment are cut off.
     pub fn resource(mut self, uri: &str) -> Self {
-        self.target = Some(Text::new(&without_secrets(uri)));
+        self.0.texts.set(TARGET, &without_secrets(uri));
         self
     }
 
     /// The question that this is about.
     pub fn question(mut self, question: Question) -> Self {
-        self.question = Some(question);
+        self.0.question = Some(Box::new(question));
         self
     }
 
@@ -356,7 +321,7 @@ impl Record {
     ) -> Self {
         let mut steps = steps.into_iter();
         let kept = steps.by_ref().take(STEPS_MAX);
-        self.policy = kept
+        self.0.policy = kept
             .map(|(word, name, said)| Step {
                 word,
                 name: name.map(Text::new),
@@ -364,7 +329,7 @@ impl Record {
             })
             .collect();
         if steps.next().is_some() {
-            self.policy.push(Step {
+            self.0.policy.push(Step {
                 word: "…",
                 name: None,
                 said: None,
@@ -375,121 +340,73 @@ impl Record {
 
     /// Which step of the policy decided, by the word for it: `rule`, `person`, `timeout`.
     pub fn decided(mut self, by: &'static str) -> Self {
-        self.decided_by = Some(by);
+        self.0.decided_by = Some(by);
         self
     }
 
     /// What the answer was.
     pub fn action(mut self, action: Action) -> Self {
-        self.action = Some(action);
+        self.0.action = Some(action);
         self
     }
 
     /// How it ended.
     pub fn outcome(mut self, outcome: Outcome) -> Self {
-        self.outcome = Some(outcome);
+        self.0.outcome = Some(outcome);
         self
     }
 
     /// Why, in one token of the gateway: `wrong_audience`, `idle`, `duplicate`.
     pub fn reason(mut self, token: &'static str) -> Self {
-        self.reason = Some(token);
+        self.0.reason = Some(token);
         self
     }
 
     /// The JSON-RPC error code.
     pub fn code(mut self, code: i64) -> Self {
-        self.code = Some(code);
+        self.0.code = Some(code);
         self
     }
 
     /// The HTTP status that the client got.
     pub fn status(mut self, status: u16) -> Self {
-        self.status = Some(status);
+        self.0.status = Some(status);
         self
     }
 
     /// How long it took, all in all; recorded in milliseconds.
     pub fn duration(mut self, duration: Duration) -> Self {
-        self.duration_ms = Some(milliseconds(duration));
+        self.0.duration_ms = Some(milliseconds(duration));
         self
     }
 
     /// How long a person thought about it; recorded in milliseconds.
     pub fn waited(mut self, waited: Duration) -> Self {
-        self.waited_ms = Some(milliseconds(waited));
+        self.0.waited_ms = Some(milliseconds(waited));
         self
     }
 
     /// How many bytes it had.
     pub fn bytes(mut self, bytes: u64) -> Self {
-        self.bytes = Some(bytes);
+        self.0.bytes = Some(bytes);
         self
     }
 
     /// How many records a gap stands for.
     pub fn count(mut self, count: u64) -> Self {
-        self.count = Some(count);
+        self.0.count = Some(count);
         self
     }
 }
 
 /// What one step of the policy said.
-#[derive(Clone, Debug, Serialize)]
-struct Step {
-    #[serde(rename = "step")]
-    word: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<Text>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    said: Option<&'static str>,
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    pub(super) word: &'static str,
+    pub(super) name: Option<Text>,
+    pub(super) said: Option<&'static str>,
 }
 
 fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// RFC 3339 in UTC with six digits of a second, so that records sort as text.
-fn rfc3339<S: Serializer>(time: &SystemTime, out: S) -> Result<S::Ok, S::Error> {
-    let nanoseconds = time
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_nanos());
-    let utc = i128::try_from(nanoseconds)
-        .ok()
-        .and_then(|nanoseconds| OffsetDateTime::from_unix_timestamp_nanos(nanoseconds).ok())
-        .unwrap_or(OffsetDateTime::UNIX_EPOCH);
-    out.collect_str(&format_args!(
-        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z",
-        utc.year(),
-        u8::from(utc.month()),
-        utc.day(),
-        utc.hour(),
-        utc.minute(),
-        utc.second(),
-        utc.microsecond(),
-    ))
-}
-
-#[expect(clippy::ref_option, reason = "serde passes the field by reference")]
-fn identity<S: Serializer>(principal: &Option<Principal>, out: S) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    struct Identity<'a> {
-        issuer: std::borrow::Cow<'a, str>,
-        subject: std::borrow::Cow<'a, str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        client: Option<std::borrow::Cow<'a, str>>,
-    }
-    principal
-        .as_ref()
-        .map(|principal| Identity {
-            issuer: capped(principal.issuer()),
-            subject: capped(principal.subject()),
-            client: principal.client().map(capped),
-        })
-        .serialize(out)
-}
-
-#[expect(clippy::ref_option, reason = "serde passes the field by reference")]
-fn name<S: Serializer>(server: &Option<ServerName>, out: S) -> Result<S::Ok, S::Error> {
-    server.as_ref().map(ServerName::as_str).serialize(out)
 }

@@ -2,20 +2,29 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
+use super::letters::Calendar;
 use super::record::*;
 use super::text::{TEXT_MAX, capped};
 use crate::auth::Principal;
 use crate::config::ServerName;
 
+/// A record as its line has it, without its place in the chain.
+fn spelled(record: &Record) -> String {
+    let mut out = vec![b'{'];
+    record.spell(&mut Calendar::new(), &mut out);
+    out.push(b'}');
+    String::from_utf8(out).unwrap()
+}
+
 fn json(record: &Record) -> serde_json::Value {
-    serde_json::to_value(record).unwrap()
+    serde_json::from_str(&spelled(record)).unwrap()
 }
 
 #[test]
 fn a_record_names_only_what_it_was_told() {
     let record = Record::gateway_started(UNIX_EPOCH);
     assert_eq!(
-        serde_json::to_string(&record).unwrap(),
+        spelled(&record),
         r#"{"time":"1970-01-01T00:00:00.000000Z","type":"gateway.started"}"#
     );
 }
@@ -44,7 +53,7 @@ fn a_question_in_full_has_names_and_numbers_but_no_values() {
         .waited(Duration::from_secs(2))
         .bytes(9);
     assert_eq!(
-        serde_json::to_string(&record).unwrap(),
+        spelled(&record),
         concat!(
             r#"{"time":"2026-11-30T11:04:05.000123Z","type":"question.answered","#,
             r#""principal":{"issuer":"https://login.example.com","subject":"alice","client":"vscode"},"#,
@@ -131,12 +140,40 @@ fn what_each_step_of_the_policy_said_stands_before_what_came_of_it() {
         .decided("rule")
         .action(Action::Accept);
     assert_eq!(
-        serde_json::to_string(&record).unwrap(),
+        spelled(&record),
         concat!(
             r#"{"time":"1970-01-01T00:00:00.000000Z","type":"question.answered","#,
             r#""policy":[{"step":"secrets","said":"pass"},"#,
             r#"{"step":"rule","name":"entity defaults","said":"accept"}],"#,
             r#""decided_by":"rule","action":"accept"}"#,
+        )
+    );
+}
+
+#[test]
+fn whatever_order_it_was_told_in_the_members_of_a_line_have_theirs() {
+    let record = Record::question_answered(UNIX_EPOCH)
+        .count(3)
+        .waited(Duration::from_millis(2))
+        .reason("limit")
+        .outcome(Outcome::Refused)
+        .decided("limits")
+        .policy([("limits", None, "refuse")])
+        .question(Question::new("7", "elicitation/create").url("https://pay.example.com/"))
+        .method("tools/call")
+        .request("r1")
+        .session("5f2a")
+        .session("5f2b")
+        .principal(&Principal::api_key("ci"))
+        .at(UNIX_EPOCH + Duration::from_secs(1));
+    assert_eq!(
+        spelled(&record),
+        concat!(
+            r#"{"time":"1970-01-01T00:00:01.000000Z","type":"question.answered","#,
+            r#""principal":{"issuer":"key","subject":"ci"},"session":"5f2b","request":"r1","#,
+            r#""method":"tools/call","question":{"id":"7","method":"elicitation/create","mode":"url","#,
+            r#""host":"pay.example.com"},"policy":[{"step":"limits","said":"refuse"}],"#,
+            r#""decided_by":"limits","outcome":"refused","reason":"limit","waited_ms":2,"count":3}"#,
         )
     );
 }
