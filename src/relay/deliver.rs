@@ -228,13 +228,14 @@ impl LiveSession {
                 // The first one counts, whichever stream it comes on: a server that goes on with a broken
                 // stream may choose another.
                 let leg = message.id().and_then(LegId::parse);
-                let state = self.state();
-                if let Some(call) = leg.and_then(|leg| state.calls.get(&leg))
-                    && call.responses.try_send(message.clone()).is_ok()
-                {
+                let waits = {
+                    let state = &mut *self.state();
+                    let call = leg.and_then(|leg| state.calls.get_mut(&leg));
+                    call.and_then(|call| call.response.take())
+                };
+                if waits.is_some_and(|waits| waits.send(message.clone()).is_ok()) {
                     return;
                 }
-                drop(state);
                 tracing::debug!(server = %self.server().name(), session = self.tag(), "a response to no request");
             }
         }

@@ -14,8 +14,7 @@ use std::task::Poll;
 use std::time::Instant;
 
 use bytes::Bytes;
-use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::sync::oneshot::error::TryRecvError;
+use tokio::sync::oneshot::{self, error::TryRecvError};
 
 use super::account::{about_call, of_failure, of_response};
 use super::approval::Consent;
@@ -43,7 +42,7 @@ pub(super) struct Exchange {
     pub(super) sink: Sink,
     pub(super) halt: Arc<Halt>,
     /// The response, where it does not come on the stream of the request.
-    pub(super) elsewhere: Receiver<Message>,
+    pub(super) elsewhere: Elsewhere,
     /// The session at the server that it was sent to last.
     pub(super) sent: Arc<AtomicU32>,
     pub(super) record: Record,
@@ -70,7 +69,25 @@ pub(super) struct InFlight {
     /// What ends it.
     pub(super) halt: Arc<Halt>,
     /// Its response came on another stream.
-    pub(super) responses: Sender<Message>,
+    pub(super) response: Option<oneshot::Sender<Message>>,
+}
+
+/// Where the response comes to that is on another stream than its request's.
+pub(super) struct Elsewhere(Option<oneshot::Receiver<Message>>);
+
+impl Elsewhere {
+    /// The response. Dropping the future loses nothing.
+    pub(super) async fn response(&mut self) -> Message {
+        if let Some(coming) = &mut self.0 {
+            let come = coming.await;
+            // There is one at most.
+            self.0 = None;
+            if let Ok(response) = come {
+                return response;
+            }
+        }
+        std::future::pending().await
+    }
 }
 
 /// How a request ended.
@@ -165,7 +182,7 @@ impl LiveSession {
             .map_err(|_| Error::AuditFull)?;
         let began = now();
         let halt = Arc::new(Halt::default());
-        let (responses, elsewhere) = channel(1);
+        let (response, elsewhere) = oneshot::channel();
         let in_flight = InFlight {
             request: request.clone(),
             began,
@@ -174,7 +191,7 @@ impl LiveSession {
             tenure: None,
             headed: false,
             halt: Arc::clone(&halt),
-            responses,
+            response: Some(response),
         };
         let leg = {
             let mut state = self.state();
@@ -202,7 +219,7 @@ impl LiveSession {
             request,
             sink,
             halt,
-            elsewhere,
+            elsewhere: Elsewhere(Some(elsewhere)),
             sent: Arc::default(),
             record,
             consent,

@@ -130,7 +130,7 @@ impl Exchange {
             let keep_alive = session.shared.config.timeouts.keep_alive;
             tokio::select! {
                 reply = &mut post => break reply,
-                Some(response) = self.elsewhere.recv() => return ended(response),
+                response = self.elsewhere.response() => return ended(response),
                 error = &mut stop => {
                     if matches!(error, Error::Cancelled) {
                         session.cancel_late(self.leg, tenure);
@@ -166,7 +166,7 @@ impl Exchange {
         loop {
             let next = tokio::select! {
                 next = reading.next() => next,
-                Some(response) = self.elsewhere.recv() => return ended(response),
+                response = self.elsewhere.response() => return ended(response),
                 error = &mut stop => return Way::Ended(End::Failed(error)),
             };
             match next {
@@ -183,7 +183,7 @@ impl Exchange {
                 broken => {
                     let again = tokio::select! {
                         again = Box::pin(session.take_up(&tenure.wire, &reading)) => again,
-                        Some(response) = self.elsewhere.recv() => return ended(response),
+                        response = self.elsewhere.response() => return ended(response),
                         error = &mut stop => return Way::Ended(End::Failed(error)),
                     };
                     if let TakenUp::Again(again) = again {

@@ -61,7 +61,7 @@ pub(super) struct Driver {
     pub(super) request: [u8; 32],
     /// Whom its states are given to.
     pub(super) bound: Vec<u8>,
-    pub(super) retries: Receiver<Return>,
+    pub(super) retries: Receiver<Box<Return>>,
     pub(super) outlet: Option<Outlet>,
     /// Whether the session is the call's alone.
     pub(super) single: bool,
@@ -208,7 +208,7 @@ impl Driver {
         }
     }
 
-    fn take_back(&mut self, back: Return) -> Vec<Output> {
+    fn take_back(&mut self, back: Box<Return>) -> Vec<Output> {
         let Return {
             round,
             exactly,
@@ -216,7 +216,7 @@ impl Driver {
             answers,
             outlet,
             taken,
-        } = back;
+        } = *back;
         let answers = answers
             .iter()
             .map(|(key, answer)| (key.clone(), answer.as_str()))

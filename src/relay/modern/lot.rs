@@ -27,7 +27,7 @@ pub(super) enum Over {
 }
 
 /// Where retries of a call go.
-pub(super) type Retries = Sender<Return>;
+pub(super) type Retries = Sender<Box<Return>>;
 
 #[derive(Debug)]
 enum Place {

@@ -85,7 +85,7 @@ impl Visit<'_> {
             outlet,
             taken,
         };
-        retries.send(back).await.map_err(|_| consumed())?;
+        retries.send(Box::new(back)).await.map_err(|_| consumed())?;
         verdict.await.map_err(|_| consumed())??;
         answer.await.unwrap_or(Err(Error::SessionEnded))
     }
