@@ -4,7 +4,7 @@
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE};
 
-use super::media::media_type;
+use super::media;
 use super::message::{Kind, Malformed, Message};
 use super::object::is_object;
 use super::version::{VERSION_HEADER, Version};
@@ -30,17 +30,9 @@ impl Accept {
         for value in headers.get_all(ACCEPT) {
             for range in value.as_bytes().split(|byte| *byte == b',') {
                 any = true;
-                match media_type(range).as_str() {
-                    "*/*" => {
-                        accept = Self {
-                            json: true,
-                            events: true,
-                        }
-                    }
-                    "application/json" | "application/*" => accept.json = true,
-                    "text/event-stream" | "text/*" => accept.events = true,
-                    _ => {}
-                }
+                let is = |names: [&str; 3]| names.iter().any(|name| media::is(range, name));
+                accept.json |= is(["application/json", "application/*", "*/*"]);
+                accept.events |= is(["text/event-stream", "text/*", "*/*"]);
             }
         }
         if any {
@@ -59,7 +51,7 @@ impl Accept {
 pub fn is_json(headers: &HeaderMap) -> bool {
     let mut types = headers.get_all(CONTENT_TYPE).iter();
     let only = types.next().filter(|_| types.next().is_none());
-    only.is_some_and(|it| media_type(it.as_bytes()) == "application/json")
+    only.is_some_and(|it| media::is(it.as_bytes(), "application/json"))
 }
 
 /// Whether the version header fits the session. Absent fits always: the session knows.

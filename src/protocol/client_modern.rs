@@ -6,8 +6,10 @@
 //! - Nothing is remembered from one request to the next: capabilities are those of this request.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
+use memchr::memmem::Finder;
 
 use super::capability::ClientCapabilities;
 use super::message::{Malformed, Message};
@@ -106,7 +108,8 @@ impl Rejected {
 /// Whether a message says of itself that it is modern.
 pub fn is_modern(message: &Message) -> bool {
     // Cheap first: nearly every message of a legacy client ends here.
-    memchr::memmem::find(message.bytes(), META_VERSION.as_bytes()).is_some()
+    static NAME: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(META_VERSION));
+    NAME.find(message.bytes()).is_some()
         && message.param(["_meta"]).is_ok_and(|[meta]| {
             meta.is_some_and(|meta| matches!(members(meta, [META_VERSION]), Ok([Some(_)]) | Err(_)))
         })

@@ -3,7 +3,7 @@
 
 use http::{HeaderMap, StatusCode};
 
-use super::media::media_type;
+use super::media;
 
 /// What a server's answer to a POST or GET is, told by its head alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,14 +33,11 @@ pub enum Answered {
 impl Answered {
     /// Reads the head of an answer. `in_session` says whether the request named a session.
     pub fn read(status: StatusCode, headers: &HeaderMap, in_session: bool) -> Self {
-        let media = headers
-            .get(http::header::CONTENT_TYPE)
-            .map(|it| media_type(it.as_bytes()))
-            .unwrap_or_default();
-        let json = media == "application/json";
+        let named = headers.get(http::header::CONTENT_TYPE);
+        let is = |name| named.is_some_and(|it| media::is(it.as_bytes(), name));
         match status.as_u16() {
-            200..=299 if media == "text/event-stream" => Self::Events,
-            200..=299 if json => Self::Json,
+            200..=299 if is("text/event-stream") => Self::Events,
+            200..=299 if is("application/json") => Self::Json,
             202 | 204 => Self::Accepted,
             300..=399 => Self::Redirect,
             401 | 403 | 407 => Self::Unauthorized,

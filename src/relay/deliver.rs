@@ -1,9 +1,10 @@
 //! Brings what a server sends to its client: to one stream, or to the place where it waits for one.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use memchr::memmem::Finder;
 use tokio::sync::mpsc::Permit;
 
 use super::lease::Tenure;
@@ -281,5 +282,6 @@ impl LiveSession {
 /// Whether a message belongs to a task, which outlives the call that began it (2025-11-25
 /// basic/utilities/tasks).
 fn is_of_task(message: &Message) -> bool {
-    memchr::memmem::find(message.bytes(), tasks::RELATED.as_bytes()).is_some()
+    static NAME: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(tasks::RELATED));
+    NAME.find(message.bytes()).is_some()
 }

@@ -230,7 +230,9 @@ impl Exchange {
         async move {
             match session.server().post(&tenure.wire, body.clone()).await {
                 // Surely nothing was sent, so sending it again can't do it twice.
-                Err(ClientError::Connect(_)) => session.server().post(&tenure.wire, body).await,
+                Err(ClientError::Connect(_)) => {
+                    Box::pin(session.server().post(&tenure.wire, body)).await
+                }
                 other => other,
             }
         }

@@ -12,7 +12,6 @@ use tokio::sync::mpsc::Receiver;
 use super::client::{self, ClientError, Incoming};
 use super::link::{Answers, Posted};
 use super::trouble::{Head, Troubles};
-use crate::protocol::media::media_type;
 use crate::protocol::server_legacy::Answered;
 use crate::protocol::sse::{Decoder, Event, TooLarge};
 use crate::protocol::version::SESSION_HEADER;
@@ -128,13 +127,10 @@ impl Reply {
 
     /// What may be told of its head.
     pub fn head(&self) -> Head {
-        let media = self.headers.get(CONTENT_TYPE);
         Head {
             what: self.what,
             status: self.status,
-            media: media
-                .map(|media| media_type(media.as_bytes()))
-                .unwrap_or_default(),
+            media: self.headers.get(CONTENT_TYPE).cloned(),
         }
     }
 

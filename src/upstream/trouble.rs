@@ -13,12 +13,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::StatusCode;
+use http::{HeaderValue, StatusCode};
 
 use super::client::ClientError;
 use super::reply::StreamError;
 use crate::config::Server;
 use crate::config::ServerName;
+use crate::protocol::media;
 use crate::protocol::server_legacy::Answered;
 use crate::telemetry::{Causes, Pace};
 
@@ -56,8 +57,8 @@ pub struct Head {
     pub what: Answered,
     /// Its HTTP status.
     pub status: StatusCode,
-    /// Its media type without parameters; empty when it has none.
-    pub media: String,
+    /// Its media type, if it has one.
+    pub media: Option<HeaderValue>,
 }
 
 /// Longest media type that is repeated.
@@ -140,12 +141,14 @@ impl Troubles {
 impl fmt::Display for Head {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "HTTP {}", self.status)?;
-        if self.media.is_empty() {
+        let media = self.media.as_ref().map(HeaderValue::as_bytes);
+        let media = String::from_utf8_lossy(media::bare(media.unwrap_or_default()));
+        if media.is_empty() {
             return f.write_str(", no content type");
         }
-        let media = self.media.chars().take(MEDIA_MAX);
         f.write_str(", ")?;
-        media
+        let letters = media.chars().take(MEDIA_MAX).flat_map(char::to_lowercase);
+        letters
             .flat_map(char::escape_debug)
             .try_for_each(|letter| write!(f, "{letter}"))
     }
@@ -168,7 +171,7 @@ mod tests {
         let head = Head {
             what,
             status: StatusCode::from_u16(status).unwrap(),
-            media: media.to_owned(),
+            media: (!media.is_empty()).then(|| HeaderValue::from_str(media).unwrap()),
         };
         assert_eq!(troubles().text(&Trouble::Answered(&head)), expected);
     }
@@ -219,13 +222,15 @@ mod tests {
 
     #[test]
     fn a_media_type_can_not_play_tricks() {
-        let media = format!("\u{1b}[2J{}", "x".repeat(1000));
+        let media = format!("\u{202e}{}", "x".repeat(1000));
+        let media = HeaderValue::from_bytes(media.as_bytes()).ok();
+        assert!(media.is_some());
         let head = Head {
             what: Answered::Broken,
             status: StatusCode::OK,
             media,
         };
         let text = troubles().text(&Trouble::Answered(&head));
-        assert!(!text.contains('\u{1b}') && text.len() < 300, "{text}");
+        assert!(!text.contains('\u{202e}') && text.len() < 300, "{text}");
     }
 }

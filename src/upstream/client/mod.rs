@@ -174,6 +174,9 @@ pub enum Unread<E> {
     Broken(E),
 }
 
+/// Bytes of a body that is copied rather than kept with the buffer that it was read into.
+const SMALL: usize = 2048;
+
 /// Collects a body of at most `limit` bytes, whoever sent it.
 ///
 /// # Errors
@@ -201,5 +204,12 @@ where
         }
         all.extend_from_slice(&data);
     }
-    Ok(if all.is_empty() { first } else { all.freeze() })
+    Ok(if !all.is_empty() {
+        all.freeze()
+    } else if first.len() <= SMALL {
+        // A slice keeps the buffer that it was read into, which could be used again.
+        Bytes::copy_from_slice(&first)
+    } else {
+        first
+    })
 }
