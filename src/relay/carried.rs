@@ -58,6 +58,7 @@ impl<T: Send + 'static> Drop for Carried<T> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a tracker is what is tested")]
 mod tests {
     use tokio::sync::oneshot;
 

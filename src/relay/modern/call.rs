@@ -89,7 +89,7 @@ impl Driver {
                     // The exchange always leaves an outcome; without one its task has died.
                     None => self.call.handle(now(), Input::End),
                 },
-                Some(back) = self.retries.recv() => self.take_back(back),
+                Some(back) = self.retries.recv() => self.take_back(*back),
                 // Who is told of more than can be remembered misses some: then a pause ends by itself.
                 Ok(id) = self.attempt.visited.recv() => self.call.handle(now(), Input::Visited(&id)),
                 () = gone(&mut self.outlet) => self.call.handle(now(), Input::Gone),
@@ -208,7 +208,7 @@ impl Driver {
         }
     }
 
-    fn take_back(&mut self, back: Box<Return>) -> Vec<Output> {
+    fn take_back(&mut self, back: Return) -> Vec<Output> {
         let Return {
             round,
             exactly,
@@ -216,7 +216,7 @@ impl Driver {
             answers,
             outlet,
             taken,
-        } = *back;
+        } = back;
         let answers = answers
             .iter()
             .map(|(key, answer)| (key.clone(), answer.as_str()))

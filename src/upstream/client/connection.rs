@@ -33,7 +33,9 @@ pub(super) struct Connection {
 }
 
 /// What reads and writes; none when the connection is closed.
-struct Driver(Option<Pin<Box<http1::Connection<Socket, Full<Bytes>>>>>);
+struct Driver(Option<Pin<Box<Http1>>>);
+
+type Http1 = http1::Connection<Socket, Full<Bytes>>;
 
 impl Driver {
     /// Goes on as far as the connection lets it. What is dropped at its end tells whoever waits for it.
@@ -185,7 +187,7 @@ impl Body for Incoming {
     fn size_hint(&self) -> SizeHint {
         self.body
             .as_ref()
-            .map_or(SizeHint::with_exact(0), Body::size_hint)
+            .map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
     }
 }
 

@@ -29,8 +29,11 @@ use super::command::NotStarted;
 #[derive(Clone, Debug)]
 pub struct HttpClient {
     connector: Connector,
-    origins: Arc<Mutex<HashMap<(Option<Scheme>, Option<Authority>), Arc<Origin>>>>,
+    origins: Arc<Mutex<HashMap<Place, Arc<Origin>>>>,
 }
+
+/// What tells origins apart.
+type Place = (Option<Scheme>, Option<Authority>);
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
