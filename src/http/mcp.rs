@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderValue, Method, Request};
 
 use super::visit::Visit;
 use super::{Front, beginning, cors, line, reply, today};
-use crate::auth::{Denied, Principal};
+use crate::auth::{Denied, LastToken, Principal};
 use crate::config::{LimitAnswer, ServerName};
 use crate::error::Error;
 use crate::protocol::client_modern;
@@ -126,7 +126,10 @@ impl Front {
         if method != Method::POST && modern {
             return reply::not_allowed("POST, OPTIONS");
         }
-        let identity = match self.0.auth.authenticate(server, &headers, today()).await {
+        // No connection remembers anything yet.
+        let last = LastToken::default();
+        let auth = &self.0.auth;
+        let identity = match auth.authenticate(server, &headers, today(), &last).await {
             Ok(identity) => identity,
             Err(denied) => return self.deny(server, &denied),
         };
