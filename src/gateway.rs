@@ -100,7 +100,7 @@ impl Gateway {
         let front = Front::new(config, auth, relay.clone(), ending.clone());
         tasks.spawn(listener::serve(
             listener,
-            front.router(),
+            front,
             connections,
             closed.clone(),
         ));

@@ -4,7 +4,7 @@
 //! The issuer is found by its exact name before any key is looked at, so a key of one issuer never
 //! vouches for another. What was checked once is remembered for a minute, by the hash of the token
 //! and for as long as the issuer publishes the same keys; time and audience are checked on every
-//! request.
+//! request. A connection remembers it without the hash ([`LastToken`](super::LastToken)), for no longer.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -43,8 +43,10 @@ struct Trusted {
 
 /// A token that passed every check but the ones that depend on the request.
 #[derive(Debug)]
-struct Checked {
+pub(super) struct Checked {
     issuer: Arc<Trusted>,
+    /// When that was.
+    at: SystemTime,
     /// The key set that knew the signature.
     key_set: [u8; 32],
     holder: Holder,
@@ -99,13 +101,12 @@ impl Bearers {
             .map(move |issuer| (issuer.config.issuer.as_str(), ready(issuer)))
     }
 
-    /// The holder of the token, if it opens the server.
+    /// What is known about the token, if it passes every check but the ones that depend on the request.
     pub(super) async fn check(
         &self,
         token: &str,
-        server: &ServerName,
         now: SystemTime,
-    ) -> Result<Identity, Refusal> {
+    ) -> Result<Arc<Checked>, Refusal> {
         let mut hash = [0; 32];
         hash.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
         let remembered = self
@@ -113,25 +114,12 @@ impl Bearers {
             .get(&hash)
             .await
             .filter(|checked| checked.still_counts());
-        let checked = if let Some(checked) = remembered {
-            checked
-        } else {
-            let checked = Arc::new(self.check_token(token, now).await?);
-            self.checked.insert(hash, Arc::clone(&checked)).await;
-            checked
-        };
-        let Checked { issuer, holder, .. } = &*checked;
-        if holder.expires <= now {
-            return Err(Refusal::TokenExpired);
+        if let Some(checked) = remembered {
+            return Ok(checked);
         }
-        let audiences = issuer.audiences.get(server).ok_or(Refusal::WrongAudience)?;
-        if !audiences.admit(&holder.audiences) {
-            return Err(Refusal::WrongAudience);
-        }
-        Ok(Identity {
-            principal: holder.principal.clone(),
-            expires: Some(holder.expires),
-        })
+        let checked = Arc::new(Box::pin(self.check_token(token, now)).await?);
+        self.checked.insert(hash, Arc::clone(&checked)).await;
+        Ok(checked)
     }
 
     /// Everything about a token that does not depend on the server.
@@ -147,6 +135,7 @@ impl Bearers {
         let holder = token.claims.check(token.promised, now)?;
         Ok(Checked {
             issuer,
+            at: now,
             key_set,
             holder,
         })
@@ -154,9 +143,31 @@ impl Bearers {
 }
 
 impl Checked {
+    /// The holder of the token, if it opens the server.
+    pub(super) fn admit(&self, server: &ServerName, now: SystemTime) -> Result<Identity, Refusal> {
+        let Self { issuer, holder, .. } = self;
+        if holder.expires <= now {
+            return Err(Refusal::TokenExpired);
+        }
+        let audiences = issuer.audiences.get(server).ok_or(Refusal::WrongAudience)?;
+        if !audiences.admit(&holder.audiences) {
+            return Err(Refusal::WrongAudience);
+        }
+        Ok(Identity {
+            principal: holder.principal.clone(),
+            expires: Some(holder.expires),
+        })
+    }
+
     /// Whether the issuer still publishes the keys that the signature was checked with.
-    fn still_counts(&self) -> bool {
+    pub(super) fn still_counts(&self) -> bool {
         self.issuer.keys.fingerprint() == Some(self.key_set)
+    }
+
+    /// Whether it was checked less than a minute ago. A clock that was set back makes it too old.
+    pub(super) fn is_fresh(&self, now: SystemTime) -> bool {
+        now.duration_since(self.at)
+            .is_ok_and(|age| age < CACHED_FOR)
     }
 
     fn weight(&self) -> u32 {

@@ -23,6 +23,7 @@ mod claims;
 mod jwks;
 mod jwt;
 mod keys;
+mod last_token;
 pub mod metadata;
 pub mod principal;
 mod refusal;
@@ -34,8 +35,8 @@ mod tests;
 use std::collections::HashMap;
 use std::time::SystemTime;
 
-use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderValue};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -45,6 +46,7 @@ use self::refusal::Refusal;
 use crate::config::{Access, Config, ServerName};
 use crate::upstream::client::HttpClient;
 
+pub use self::last_token::LastToken;
 pub use self::principal::Principal;
 pub use self::refusal::Denied;
 
@@ -79,6 +81,13 @@ pub struct Identity {
     pub principal: Principal,
     /// When the credential stops counting, allowed clock difference included; streams end then.
     pub expires: Option<SystemTime>,
+}
+
+/// The one header that a request brought its credential in.
+#[derive(Clone, Copy)]
+enum Presented<'h> {
+    Authorization(&'h HeaderValue),
+    ApiKey(&'h HeaderValue),
 }
 
 /// What a request brought along.
@@ -124,8 +133,8 @@ impl Authenticator {
         }
     }
 
-    /// Who sends a request with these headers to `server`. May wait some seconds for an issuer's
-    /// keys.
+    /// Who sends a request with these headers to `server`, on a connection that remembers `last`. May
+    /// wait some seconds for an issuer's keys.
     ///
     /// # Errors
     /// [`Denied`] when nobody is proved to, or the one who is may not use this server.
@@ -134,6 +143,7 @@ impl Authenticator {
         server: &ServerName,
         headers: &HeaderMap,
         now: SystemTime,
+        last: &LastToken,
     ) -> Result<Identity, Denied> {
         let required = match &self.0 {
             Mode::Everybody(principal) => {
@@ -145,7 +155,7 @@ impl Authenticator {
             Mode::Required(required) => required,
         };
         required
-            .authenticate(server, headers, now)
+            .authenticate(server, headers, now, last)
             .await
             .map_err(|refusal| {
                 let metadata = required.metadata.get(server).map(String::as_str);
@@ -160,9 +170,22 @@ impl Required {
         server: &ServerName,
         headers: &HeaderMap,
         now: SystemTime,
+        last: &LastToken,
     ) -> Result<Identity, Refusal> {
-        match Credential::find(headers)? {
-            Credential::Token(token) => self.bearers.check(token, server, now).await,
+        let presented = Presented::find(headers)?;
+        if let Presented::Authorization(value) = presented
+            && let Some(checked) = last.recall(value.as_bytes(), now)
+        {
+            return checked.admit(server, now);
+        }
+        match presented.credential()? {
+            Credential::Token(token) => {
+                let checked = Box::pin(self.bearers.check(token, now)).await?;
+                if let Presented::Authorization(value) = presented {
+                    last.remember(value.as_bytes(), &checked);
+                }
+                checked.admit(server, now)
+            }
             Credential::ApiKey(key) => {
                 let principal = self.api_keys.check(key, server)?;
                 Ok(Identity {
@@ -174,8 +197,8 @@ impl Required {
     }
 }
 
-impl<'h> Credential<'h> {
-    /// The one credential of a request (RFC 6750, section 2.1, and `X-API-Key`).
+impl<'h> Presented<'h> {
+    /// Where the one credential of a request is (RFC 6750, section 2.1, and `X-API-Key`).
     fn find(headers: &'h HeaderMap) -> Result<Self, Refusal> {
         let mut authorizations = headers.get_all(AUTHORIZATION).iter();
         let mut keys = headers.get_all(API_KEY).iter();
@@ -185,11 +208,19 @@ impl<'h> Credential<'h> {
             keys.next(),
             keys.next(),
         );
-        let value = match found {
-            (None, _, None, _) => return Err(Refusal::NoCredentials),
-            (Some(value), None, None, _) => value,
-            (None, _, Some(key), None) => return Self::key(key.as_bytes()),
-            _ => return Err(Refusal::SeveralCredentials),
+        match found {
+            (None, _, None, _) => Err(Refusal::NoCredentials),
+            (Some(value), None, None, _) => Ok(Self::Authorization(value)),
+            (None, _, Some(key), None) => Ok(Self::ApiKey(key)),
+            _ => Err(Refusal::SeveralCredentials),
+        }
+    }
+
+    /// The credential itself.
+    fn credential(self) -> Result<Credential<'h>, Refusal> {
+        let value = match self {
+            Self::Authorization(value) => value,
+            Self::ApiKey(key) => return Credential::key(key.as_bytes()),
         };
         if value.len() > MAX_BYTES {
             return Err(Refusal::TokenTooLarge);
@@ -204,12 +235,14 @@ impl<'h> Credential<'h> {
             return Err(Refusal::MalformedCredentials);
         }
         if jwt::looks_like_jwt(credential) {
-            Ok(Self::Token(credential))
+            Ok(Credential::Token(credential))
         } else {
-            Self::key(credential.as_bytes())
+            Credential::key(credential.as_bytes())
         }
     }
+}
 
+impl<'h> Credential<'h> {
     fn key(key: &'h [u8]) -> Result<Self, Refusal> {
         match key.len() {
             0 => Err(Refusal::MalformedCredentials),

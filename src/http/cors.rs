@@ -1,13 +1,12 @@
 //! What browsers need to be told before a page of another origin may talk to the gateway.
 
-use axum::response::Response;
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, VARY,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
-use super::reply;
+use super::reply::{self, Response};
 
 const HEADERS: HeaderValue = HeaderValue::from_static(
     "accept, authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, mcp-session-id, x-api-key, x-contraflow-headless",

@@ -57,7 +57,12 @@ impl Hosts {
             (None, _) => uri.authority().map(http::uri::Authority::as_str),
             (Some(_), Some(_)) => None,
         };
-        let name = without_port(host.unwrap_or_default()).to_ascii_lowercase();
+        let name = without_port(host.unwrap_or_default());
+        // As nearly everybody writes it.
+        if self.names.contains(name) {
+            return Ok(());
+        }
+        let name = name.to_ascii_lowercase();
         if self.names.contains(&name) || (self.loopback && is_loopback(&name)) {
             Ok(())
         } else {

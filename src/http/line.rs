@@ -10,17 +10,15 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
-use axum::extract::{Path, State};
-use axum::response::Response;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Request, StatusCode, Uri};
+use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use url::form_urlencoded;
 
-use super::mcp::{Door, Refused};
+use super::body::RequestBody;
+use super::mcp::Refused;
+use super::reply::{self, Response};
 use super::stream::EventBody;
 use super::visit::Visit;
-use super::{Front, body, reply};
 use crate::config::LimitAnswer;
 use crate::error::Error;
 use crate::protocol::client_legacy::{Accept, Posted, is_json, version_fits};
@@ -33,24 +31,6 @@ use crate::relay::{Line, says_headless};
 
 /// The parameter of the address to post to.
 const PARAMETER: &str = "sessionId";
-
-/// Handles a request to `/mcp/{server}/sse`.
-pub(super) async fn stream(
-    State(front): State<Front>,
-    Path(server): Path<String>,
-    request: Request<Body>,
-) -> Response {
-    front.take(Door::Stream, &server, request).await
-}
-
-/// Handles a request to `/mcp/{server}/messages`.
-pub(super) async fn messages(
-    State(front): State<Front>,
-    Path(server): Path<String>,
-    request: Request<Body>,
-) -> Response {
-    front.take(Door::Messages, &server, request).await
-}
 
 /// Puts the name of the session to where later versions have it, out of the address.
 pub(super) fn name_session(headers: &mut HeaderMap, uri: &Uri) {
@@ -91,7 +71,7 @@ impl Visit<'_> {
     }
 
     /// Takes what is posted to a line.
-    pub(super) async fn post_to_line(&self, body: Body) -> Result<Response, Refused> {
+    pub(super) async fn post_to_line(&self, body: &mut RequestBody) -> Result<Response, Refused> {
         let Some(id) = self.headers.get(SESSION_HEADER) else {
             let open = "the sessionId is missing; post to the address that the stream began with";
             return Err(Error::Misposted(open).into());
@@ -101,7 +81,9 @@ impl Visit<'_> {
         if !is_json(&self.headers) {
             return Err(Error::MediaType.into());
         }
-        let bytes = body::read(&self.headers, body, self.front.0.config.limits.body).await?;
+        let bytes = body
+            .read(&self.headers, self.front.0.config.limits.body)
+            .await?;
         if message::is_array(&bytes) {
             self.take_all_on(&line, &bytes).await?;
             return Ok(reply::empty(StatusCode::ACCEPTED));

@@ -4,15 +4,13 @@
 //! and nothing is sent to a server before the limits agreed; what decides is the parsed body, once,
 //! and never a header alone.
 
-use axum::body::Body;
-use axum::extract::{Path, State};
-use axum::response::Response;
-use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Request};
+use http::{HeaderMap, HeaderValue, Method, Uri};
 
+use super::body::RequestBody;
+use super::reply::{self, Response};
 use super::visit::Visit;
-use super::{Front, beginning, cors, line, reply, today};
-use crate::auth::{Denied, Principal};
+use super::{Front, beginning, cors, line, today};
+use crate::auth::{Denied, LastToken, Principal};
 use crate::config::{LimitAnswer, ServerName};
 use crate::error::Error;
 use crate::protocol::client_modern;
@@ -41,6 +39,18 @@ impl<E: Into<Error>> From<E> for Refused {
     }
 }
 
+/// A request as far as its head goes, and what belongs to it.
+pub(super) struct Asked<'r> {
+    pub(super) door: Door,
+    /// The name of the server.
+    pub(super) server: &'r str,
+    pub(super) method: &'r Method,
+    pub(super) uri: &'r Uri,
+    pub(super) body: &'r mut RequestBody,
+    /// What the connection remembers.
+    pub(super) last: &'r LastToken,
+}
+
 /// Where a request comes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Door {
@@ -66,35 +76,25 @@ impl Door {
     }
 }
 
-/// Handles a request to `/mcp/{server}`.
-pub(super) async fn handle(
-    State(front): State<Front>,
-    Path(server): Path<String>,
-    request: Request<Body>,
-) -> Response {
-    front.take(Door::Endpoint, &server, request).await
-}
-
 impl Front {
     /// Lets nobody in who comes by a name or from a web page that is not allowed.
-    pub(super) async fn take(&self, door: Door, server: &str, request: Request<Body>) -> Response {
-        let (parts, body) = request.into_parts();
+    pub(super) async fn take(&self, asked: Asked<'_>, headers: HeaderMap) -> Response {
         let hosts = &self.0.hosts;
         let allowed = hosts
-            .check_host(&parts.headers, &parts.uri)
-            .and_then(|()| hosts.check_origin(&parts.headers));
+            .check_host(&headers, asked.uri)
+            .and_then(|()| hosts.check_origin(&headers));
         let origin = match allowed {
             Ok(origin) => origin,
             Err(error) => {
                 self.tell_misdirected(&error);
-                return self.refuse(None, None, &parts.headers, error.into());
+                return self.refuse(None, None, &headers, error.into());
             }
         };
         let response = match &origin {
-            Some(origin) if parts.method == Method::OPTIONS => {
-                return cors::preflight(origin, &parts.headers);
+            Some(origin) if asked.method == Method::OPTIONS => {
+                return cors::preflight(origin, &headers);
             }
-            _ => self.enter(door, server, parts, body).await,
+            _ => self.enter(asked, headers).await,
         };
         match &origin {
             Some(origin) => cors::allow(response, origin),
@@ -103,30 +103,37 @@ impl Front {
     }
 
     /// Finds the server, learns who is asking, and hands over to the method.
-    async fn enter(&self, door: Door, server: &str, parts: Parts, body: Body) -> Response {
-        let Parts {
+    async fn enter(&self, asked: Asked<'_>, mut headers: HeaderMap) -> Response {
+        let Asked {
+            door,
+            server,
             method,
-            mut headers,
             uri,
-            ..
-        } = parts;
+            body,
+            last,
+        } = asked;
         let Some((server, _)) = self.0.config.servers.get_key_value(server) else {
             let error = Error::UnknownServer(beginning(server));
             return self.refuse(None, None, &headers, error.into());
         };
         let (methods, named) = door.methods();
-        if !methods.contains(&method) {
+        if !methods.contains(method) {
             return reply::not_allowed(named);
         }
         if door != Door::Endpoint {
-            line::name_session(&mut headers, &uri);
+            line::name_session(&mut headers, uri);
         }
         // A modern endpoint takes POST alone (2026-07-28 transports/streamable-http).
         let modern = door == Door::Endpoint && client_modern::names_modern(&headers);
-        if method != Method::POST && modern {
+        if *method != Method::POST && modern {
             return reply::not_allowed("POST, OPTIONS");
         }
-        let identity = match self.0.auth.authenticate(server, &headers, today()).await {
+        let identity = match self
+            .0
+            .auth
+            .authenticate(server, &headers, today(), last)
+            .await
+        {
             Ok(identity) => identity,
             Err(denied) => return self.deny(server, &denied),
         };
@@ -138,10 +145,10 @@ impl Front {
         };
         let answered = match (door, method) {
             (Door::Stream, _) => visit.open_line(),
-            (Door::Messages, _) => visit.post_to_line(body).await,
-            (Door::Endpoint, Method::POST) => visit.post(body).await,
-            (Door::Endpoint, Method::GET) => visit.listen(),
-            (Door::Endpoint, _) => visit.end().await,
+            (Door::Messages, _) => Box::pin(visit.post_to_line(body)).await,
+            (Door::Endpoint, &Method::POST) => visit.post(body).await,
+            (Door::Endpoint, &Method::GET) => visit.listen(),
+            (Door::Endpoint, _) => Box::pin(visit.end()).await,
         };
         match answered {
             Ok(response) => response,

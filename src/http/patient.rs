@@ -1,32 +1,61 @@
 //! A connection whose client has to take what is sent to it: one that takes nothing for a minute holds
-//! memory for nobody, and is closed.
+//! memory for nobody, and is closed. It changes hands between the HTTP library and those who only wait:
+//! what the one has read and not used is read by the next.
 
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
+
+use super::seat::Seat;
 
 /// How long a client may take nothing while there is something to take.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A socket with a limit on how long writing may stand still.
-#[derive(Debug)]
 pub(super) struct Patient {
     socket: TcpStream,
+    seat: Arc<Seat>,
+    /// What was read before, and is read again.
+    before: Bytes,
     /// Runs while a write waits.
     standstill: Option<Pin<Box<Sleep>>>,
 }
 
 impl Patient {
-    pub(super) fn new(socket: TcpStream) -> Self {
+    pub(super) fn new(socket: TcpStream, seat: Arc<Seat>) -> Self {
         Self {
             socket,
+            seat,
+            before: Bytes::new(),
             standstill: None,
         }
+    }
+
+    /// Lets this be read before what comes: a copy of it, for it may be a small part of a large buffer.
+    pub(super) fn put_before(&mut self, read: &[u8]) {
+        if !read.is_empty() {
+            self.before = [read, &self.before].concat().into();
+        }
+    }
+
+    /// Whether there is something that was read before.
+    pub(super) fn has_before(&self) -> bool {
+        !self.before.is_empty()
+    }
+
+    /// Waits until something comes, or the end.
+    pub(super) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.has_before() {
+            return Poll::Ready(Ok(()));
+        }
+        self.socket.poll_read_ready(cx)
     }
 
     /// Lets a write wait for so long and no longer.
@@ -35,6 +64,7 @@ impl Patient {
         cx: &mut Context<'_>,
         written: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
+        self.seat.note_written();
         if written.is_ready() {
             self.standstill = None;
             return written;
@@ -53,7 +83,17 @@ impl AsyncRead for Patient {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_read(cx, buffer)
+        let already = buffer.filled().len();
+        if self.before.is_empty() {
+            ready!(Pin::new(&mut self.socket).poll_read(cx, buffer))?;
+        } else {
+            let length = self.before.len().min(buffer.remaining());
+            buffer.put_slice(&self.before.split_to(length));
+        }
+        if buffer.filled().len() > already {
+            self.seat.note_read();
+        }
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -81,7 +121,9 @@ impl AsyncWrite for Patient {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_flush(cx)
+        ready!(Pin::new(&mut self.socket).poll_flush(cx))?;
+        self.seat.note_flushed();
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -101,7 +143,8 @@ mod tests {
         let client = TcpStream::connect(listener.local_addr().unwrap())
             .await
             .unwrap();
-        (Patient::new(listener.accept().await.unwrap().0), client)
+        let socket = listener.accept().await.unwrap().0;
+        (Patient::new(socket, Arc::default()), client)
     }
 
     #[tokio::test]

@@ -1,7 +1,7 @@
 //! Answers as HTTP responses.
 
-use axum::body::Body;
-use axum::response::Response;
+use std::pin::Pin;
+
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, StatusCode};
@@ -12,26 +12,44 @@ use crate::config::LimitAnswer;
 use crate::error::Error;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const NO_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// What the front answers.
+pub(super) type Response = http::Response<Body>;
+
+/// The body of an answer.
+pub(super) enum Body {
+    Empty,
+    Full(Bytes),
+    Events(Pin<Box<EventBody>>),
+}
 
 /// A status and nothing else.
 pub(super) fn empty(status: StatusCode) -> Response {
-    let mut response = Response::new(Body::empty());
+    let mut response = Response::new(Body::Empty);
     *response.status_mut() = status;
     response
 }
 
 /// A JSON body.
 pub(super) fn json(status: StatusCode, body: Bytes) -> Response {
-    let mut response = Response::new(Body::from(body));
+    let mut response = Response::new(Body::Full(body));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, JSON);
     response
 }
 
+/// A plain text.
+pub(super) fn text(status: StatusCode, text: &'static str) -> Response {
+    let mut response = json(status, Bytes::from_static(text.as_bytes()));
+    response.headers_mut().insert(CONTENT_TYPE, TEXT);
+    response
+}
+
 /// An event stream. The headers keep proxies from holding events back.
 pub(super) fn events(body: EventBody) -> Response {
-    let mut response = Response::new(Body::new(body));
+    let mut response = Response::new(Body::Events(Box::pin(body)));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(

@@ -4,14 +4,14 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use axum::body::Body;
-use axum::response::Response;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode};
 
+use super::body::RequestBody;
 use super::mcp::Refused;
+use super::reply::{self, Response};
 use super::stream::EventBody;
-use super::{Front, body, reply, today};
+use super::{Front, today};
 use crate::auth::Identity;
 use crate::config::ServerName;
 use crate::error::Error;
@@ -32,7 +32,7 @@ pub(super) struct Visit<'f> {
 
 impl Visit<'_> {
     /// Takes what is posted.
-    pub(super) async fn post(&self, body: Body) -> Result<Response, Refused> {
+    pub(super) async fn post(&self, body: &mut RequestBody) -> Result<Response, Refused> {
         if !is_json(&self.headers) {
             return Err(Error::MediaType.into());
         }
@@ -40,9 +40,11 @@ impl Visit<'_> {
         if !accept.json && !accept.events {
             return Err(Error::NotAcceptable.into());
         }
-        let bytes = body::read(&self.headers, body, self.front.0.config.limits.body).await?;
+        let bytes = body
+            .read(&self.headers, self.front.0.config.limits.body)
+            .await?;
         if message::is_array(&bytes) {
-            return Ok(self.take_all(&bytes, accept).await?);
+            return Ok(Box::pin(self.take_all(&bytes, accept)).await?);
         }
         let message = Message::parse(&bytes)?;
         let modern = client_modern::is_modern(&message)
@@ -50,7 +52,7 @@ impl Visit<'_> {
         let id = message.id().map(str::to_owned);
         let method = Some(message.method().to_owned()).filter(|it| !it.is_empty());
         let taken = if modern {
-            self.take_modern(&message).await
+            Box::pin(self.take_modern(&message)).await
         } else {
             self.take(message, accept).await
         };
@@ -103,12 +105,13 @@ impl Visit<'_> {
         Ok(reply::empty(StatusCode::OK))
     }
 
-    /// Takes one message.
+    /// Takes one message. What is no call is boxed, here and elsewhere: each request moves the future of
+    /// all that it may be.
     async fn take(&self, message: Message, accept: Accept) -> Result<Response, Error> {
         let relay = &self.front.0.relay;
         let posted = Posted::read(&message)?;
         if posted == Posted::Initialize {
-            return self.open(message, accept).await;
+            return Box::pin(self.open(message, accept)).await;
         }
         let session = self.session()?;
         let answer = match posted {
@@ -118,20 +121,15 @@ impl Visit<'_> {
                 session.call(message, accept, admission).await?
             }
             Posted::Answer => {
-                relay
-                    .carry(async move { session.answer(&message).await })
-                    .await?
+                let answering = async move { session.answer(&message).await };
+                relay.carry(answering).await?
             }
-            Posted::Cancelled(_) => {
-                relay
-                    .carry(async move { session.notify(&message).await })
-                    .await?
-            }
-            Posted::Initialized | Posted::Notification => {
-                session.pass()?;
-                relay
-                    .carry(async move { session.notify(&message).await })
-                    .await?
+            Posted::Cancelled(_) | Posted::Initialized | Posted::Notification => {
+                if !matches!(posted, Posted::Cancelled(_)) {
+                    session.pass()?;
+                }
+                let telling = async move { session.notify(&message).await };
+                relay.carry(telling).await?
             }
         };
         Ok(self.respond(answer, None))

@@ -3,6 +3,7 @@
 //! It is done in the task that waits for it, which costs nobody a wake-up; when that goes away, it goes on in
 //! one of its own.
 
+use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -10,10 +11,19 @@ use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
 /// The work. To drop it is to let it go on.
-pub(super) struct Carried<T: Send + 'static> {
+#[must_use = "it is done at once only where it is waited for"]
+pub struct Carried<T: Send + 'static> {
     work: Option<Work<T>>,
     /// Where it goes on; nowhere, when there is no runtime.
     runtime: Option<Handle>,
+}
+
+impl<T: Send + 'static> fmt::Debug for Carried<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Carried")
+            .field("done", &self.work.is_none())
+            .finish_non_exhaustive()
+    }
 }
 
 type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;

@@ -77,7 +77,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use self::caller::says_headless;
-use self::carried::Carried;
+pub use self::carried::Carried;
 pub use self::deliver::Item;
 pub use self::line::Line;
 pub use self::pipe::{Event, EventPipe};
@@ -237,11 +237,11 @@ impl Relay {
     ///
     /// # Errors
     /// As the future.
-    pub async fn carry<T: Send + 'static>(
+    pub fn carry<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
-    ) -> Result<T, Error> {
-        Carried::new(&self.0.tasks, work).await
+    ) -> Carried<Result<T, Error>> {
+        Carried::new(&self.0.tasks, work)
     }
 
     /// The limits on requests.

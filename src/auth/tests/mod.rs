@@ -2,6 +2,7 @@
 //! servers on loopback; the clock of a request is an argument.
 
 mod audiences;
+mod connections;
 mod credentials;
 mod discovery;
 mod issuers;

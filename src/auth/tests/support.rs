@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use url::Url;
 
-use crate::auth::{Authenticator, Denied, Identity};
+use crate::auth::{Authenticator, Denied, Identity, LastToken};
 use crate::config::{
     Access, ApiKey, Auth, Config, Issuer, KeySource, LimitAnswer, Limits, PrincipalLimits,
     PublicUrl, RateLimits, Server, ServerName, Sessions, Timeouts,
@@ -369,8 +369,18 @@ impl Door {
     }
 
     pub(super) async fn ask(&self, name: &str, headers: &HeaderMap) -> Result<Identity, Denied> {
+        self.ask_on(&LastToken::default(), name, headers).await
+    }
+
+    /// Asks on a connection that remembers the last token.
+    pub(super) async fn ask_on(
+        &self,
+        last: &LastToken,
+        name: &str,
+        headers: &HeaderMap,
+    ) -> Result<Identity, Denied> {
         self.authenticator
-            .authenticate(&server(name), headers, now())
+            .authenticate(&server(name), headers, now(), last)
             .await
     }
 
@@ -385,8 +395,20 @@ impl Door {
         token: &str,
         now: SystemTime,
     ) -> Result<Identity, Denied> {
+        self.bearer_on(&LastToken::default(), name, token, now)
+            .await
+    }
+
+    /// Sends it on a connection that remembers the last one.
+    pub(super) async fn bearer_on(
+        &self,
+        last: &LastToken,
+        name: &str,
+        token: &str,
+        now: SystemTime,
+    ) -> Result<Identity, Denied> {
         self.authenticator
-            .authenticate(&server(name), &bearer(token), now)
+            .authenticate(&server(name), &bearer(token), now, last)
             .await
     }
 
