@@ -129,6 +129,7 @@ impl Exchange {
         let reply = loop {
             let keep_alive = session.shared.config.timeouts.keep_alive;
             tokio::select! {
+                biased;
                 reply = &mut post => break reply,
                 response = self.elsewhere.response() => return ended(response),
                 error = &mut stop => {
@@ -165,9 +166,12 @@ impl Exchange {
         let mut reading = Box::new(Reading::new(reply));
         loop {
             let next = tokio::select! {
+                biased;
+                error = &mut stop => return Way::Ended(End::Failed(error)),
+                // Of two responses the one on the stream of the request came first: what a server says to a
+                // request that it has answered comes elsewhere.
                 next = reading.next() => next,
                 response = self.elsewhere.response() => return ended(response),
-                error = &mut stop => return Way::Ended(End::Failed(error)),
             };
             match next {
                 Ok(Some(inbound)) => {

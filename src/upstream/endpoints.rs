@@ -13,6 +13,7 @@ use url::Url;
 
 use super::client::{ClientError, HttpClient, Incoming};
 use super::http::Endpoint;
+use super::reply::Source;
 use super::server::Wire;
 
 /// The addresses, at least one.
@@ -87,7 +88,7 @@ impl Endpoints {
         &self,
         wire: &Wire,
         last: Option<&Bytes>,
-    ) -> Result<Response<Incoming>, ClientError> {
+    ) -> Result<Response<Source>, ClientError> {
         self.at(wire.place)?.listen(wire, last).await
     }
 

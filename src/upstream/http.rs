@@ -8,6 +8,7 @@
 //!   that the first one did nothing.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -18,7 +19,8 @@ use parking_lot::Mutex;
 use url::Url;
 
 use super::breaker::Breaker;
-use super::client::{ClientError, HttpClient, Incoming, Origin};
+use super::client::{ClientError, HttpClient, Incoming, Listening, Origin};
+use super::reply::Source;
 use super::server::Wire;
 use crate::protocol::version::{LAST_EVENT_HEADER, SESSION_HEADER, VERSION_HEADER};
 
@@ -28,6 +30,8 @@ pub(super) struct Endpoint {
     url: Uri,
     headers: HeaderMap,
     origin: Arc<Origin>,
+    /// It has said that it offers no standalone stream.
+    streamless: AtomicBool,
     breaker: Mutex<Breaker>,
 }
 
@@ -42,6 +46,7 @@ impl Endpoint {
         let url = url.as_str().parse().unwrap_or_default();
         Self {
             origin: client.origin(&url),
+            streamless: AtomicBool::new(false),
             url,
             headers,
             breaker: Mutex::default(),
@@ -91,7 +96,7 @@ impl Endpoint {
         &self,
         wire: &Wire,
         last: Option<&Bytes>,
-    ) -> Result<Response<Incoming>, ClientError> {
+    ) -> Result<Response<Source>, ClientError> {
         let head = || {
             let mut head = self.head(wire);
             head.insert(ACCEPT, EVENTS);
@@ -99,7 +104,20 @@ impl Endpoint {
             head.extend(last.map(|last| (LAST_EVENT_HEADER, last)));
             head
         };
-        self.send(Method::GET, head, Bytes::new()).await
+        // Who refuses once refuses the next one too, and then the connection can be used for something else.
+        if self.streamless.load(Ordering::Relaxed) {
+            let response = self.send(Method::GET, head, Bytes::new()).await?;
+            let offers = response.status().is_success();
+            self.streamless.store(!offers, Ordering::Relaxed);
+            return Ok(response.map(Source::Http));
+        }
+        let mut response = self.reach_stream(&self.url, head()).await?;
+        if let Some(place) = self.moved(&response) {
+            response = self.reach_stream(&place, head()).await?;
+        }
+        let refused = response.status() == StatusCode::METHOD_NOT_ALLOWED;
+        self.streamless.store(refused, Ordering::Relaxed);
+        Ok(response.map(Source::Stream))
     }
 
     /// Ends a session.
@@ -146,6 +164,22 @@ impl Endpoint {
         answer
     }
 
+    /// Asks for a stream, unless the place rests.
+    async fn reach_stream(
+        &self,
+        url: &Uri,
+        head: HeaderMap,
+    ) -> Result<Response<Listening>, ClientError> {
+        let asked = self.breaker.lock().ask(now());
+        asked.map_err(ClientError::Resting)?;
+        let reached = || self.breaker.lock().good();
+        let answer = self.origin.listen(url, head, reached).await;
+        if matches!(answer, Err(ClientError::Connect(_))) {
+            self.breaker.lock().bad(now());
+        }
+        answer
+    }
+
     /// What each request of a session says.
     fn head(&self, wire: &Wire) -> HeaderMap {
         let mut head = self.headers.clone();
@@ -161,7 +195,7 @@ impl Endpoint {
     }
 
     /// Where a 307 or 308 on the same origin points. Elsewhere our credentials must not go.
-    fn moved(&self, response: &Response<Incoming>) -> Option<Uri> {
+    fn moved<B>(&self, response: &Response<B>) -> Option<Uri> {
         if !matches!(response.status().as_u16(), 307 | 308) {
             return None;
         }

@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use tokio::sync::mpsc::Receiver;
 
-use super::client::{self, ClientError, Incoming};
+use super::client::{self, ClientError, Incoming, Listening};
 use super::link::{Answers, Posted};
 use super::trouble::{Head, Troubles};
 use crate::protocol::server_legacy::Answered;
@@ -37,11 +37,15 @@ pub struct Events {
     limit: usize,
 }
 
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
 /// Where an answer comes from.
 #[derive(Debug)]
-enum Source {
+pub(super) enum Source {
     /// An HTTP answer.
     Http(Incoming),
+    /// An HTTP answer that may take long.
+    Stream(Listening),
     /// A link: what comes for one request.
     Request(Answers),
     /// A link: what belongs to no request.
@@ -55,7 +59,7 @@ enum Source {
 pub enum StreamError {
     /// The connection broke.
     #[error("the stream broke")]
-    Broken(#[source] hyper::Error),
+    Broken(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// An event is larger than it may be.
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
@@ -65,7 +69,7 @@ impl Reply {
     /// An HTTP answer to a request that named a session or did not; no message in it may be larger than
     /// `limit` bytes.
     pub(super) fn new(
-        response: Response<Incoming>,
+        response: Response<Source>,
         in_session: bool,
         limit: usize,
         troubles: Arc<Troubles>,
@@ -75,7 +79,7 @@ impl Reply {
             what: Answered::read(head.status, &head.headers, in_session),
             status: head.status,
             headers: head.headers,
-            body: Source::Http(body),
+            body,
             limit,
             troubles,
         }
@@ -84,7 +88,9 @@ impl Reply {
     /// What a link answers.
     pub(super) fn of_link(posted: Posted, limit: usize, troubles: Arc<Troubles>) -> Self {
         let (what, status, body) = match posted {
-            Posted::Refused(response) => return Self::new(*response, true, limit, troubles),
+            Posted::Refused(response) => {
+                return Self::new(response.map(Source::Http), true, limit, troubles);
+            }
             Posted::Request(answers) => {
                 (Answered::Events, StatusCode::OK, Source::Request(answers))
             }
@@ -173,6 +179,7 @@ impl Reply {
     pub async fn whole(self) -> Result<Bytes, ClientError> {
         match self.body {
             Source::Http(body) => client::read(body, self.limit).await,
+            Source::Stream(body) => client::read(body, self.limit).await,
             Source::Request(mut answers) => Ok(answers.next().await.unwrap_or_default()),
             Source::Rest(_) | Source::Nothing => Ok(Bytes::new()),
         }
@@ -205,8 +212,9 @@ impl Events {
             if let Some(event) = self.decoder.next_event()? {
                 return Ok(Some(event));
             }
-            let body = match &mut self.body {
-                Source::Http(body) => body,
+            let frame = match &mut self.body {
+                Source::Http(body) => body.frame().await.map(|it| it.map_err(BoxError::from)),
+                Source::Stream(body) => body.frame().await.map(|it| it.map_err(BoxError::from)),
                 Source::Request(answers) => {
                     let next = answers.next().await;
                     if next.as_ref().is_some_and(Bytes::is_empty) {
@@ -217,7 +225,7 @@ impl Events {
                 Source::Rest(rest) => return Ok(rest.recv().await.map(event)),
                 Source::Nothing => return Ok(None),
             };
-            match body.frame().await {
+            match frame {
                 None => return Ok(None),
                 Some(frame) => {
                     if let Ok(data) = frame.map_err(StreamError::Broken)?.into_data() {

@@ -11,13 +11,13 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 use tokio_util::task::TaskTracker;
 
-use super::client::{ClientError, HttpClient, Incoming};
+use super::client::{ClientError, HttpClient};
 use super::endpoints::Endpoints;
 use super::era::Eras;
 use super::link::events::{self, Opened, Stream};
 use super::link::{Link, Posted};
 use super::programs::{Programs, Whose};
-use super::reply::Reply;
+use super::reply::{Reply, Source};
 use super::trouble::Troubles;
 use super::warden::Warden;
 use crate::config::{At, Config, Server, ServerEra, ServerName};
@@ -210,7 +210,7 @@ impl Upstream {
             return Ok(self.of_link(Posted::Ended));
         }
         let response = endpoints.post(wire, message).await?;
-        Ok(self.of_http(response, wire))
+        Ok(self.of_http(response.map(Source::Http), wire))
     }
 
     /// Sends a request that stands for itself, with these headers beside the configured ones. To drop
@@ -233,7 +233,7 @@ impl Upstream {
             return Ok(self.of_link(posted));
         }
         let response = self.endpoints()?.ask(headers, message).await?;
-        Ok(self.of_http(response, &Wire::default()))
+        Ok(self.of_http(response.map(Source::Http), &Wire::default()))
     }
 
     /// Opens the standalone stream of a session, after the event `last` where one was seen.
@@ -286,7 +286,7 @@ impl Upstream {
         }
     }
 
-    fn of_http(&self, response: http::Response<Incoming>, wire: &Wire) -> Reply {
+    fn of_http(&self, response: http::Response<Source>, wire: &Wire) -> Reply {
         let troubles = Arc::clone(&self.troubles);
         Reply::new(
             response,

@@ -60,6 +60,12 @@ pub(super) enum Unanswered {
 }
 
 impl Connection {
+    /// The socket, of a connection that rests; none where there is something on it.
+    pub(super) fn into_socket(self) -> Option<Socket> {
+        let parts = Pin::into_inner(self.driver.0?).into_parts();
+        parts.read_buf.is_empty().then_some(parts.io)
+    }
+
     /// Speaks HTTP on a socket.
     pub(super) async fn over(socket: Socket) -> Result<Self, hyper::Error> {
         let (sender, connection) = http1::handshake(socket).await?;

@@ -3,6 +3,8 @@
 //! Servers and key sets are all reached through it, so that time limits and size limits exist once.
 
 mod connection;
+mod framing;
+mod listening;
 mod origin;
 #[cfg(test)]
 mod tests;
@@ -21,6 +23,7 @@ use parking_lot::Mutex;
 use rustls_platform_verifier::BuilderVerifierExt as _;
 
 pub use self::connection::Incoming;
+pub use self::listening::Listening;
 use self::origin::Connector;
 pub(super) use self::origin::Origin;
 use super::command::NotStarted;
@@ -160,11 +163,14 @@ fn tls() -> Result<rustls::ClientConfig, rustls::Error> {
 ///
 /// # Errors
 /// [`ClientError::TooLarge`] beyond that, [`ClientError::Broken`] when the connection breaks.
-pub async fn read(mut body: Incoming, limit: usize) -> Result<Bytes, ClientError> {
+pub async fn read<B>(mut body: B, limit: usize) -> Result<Bytes, ClientError>
+where
+    B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin,
+{
     let collected = collect(&mut body, limit).await;
     collected.map_err(|unread| match unread {
         Unread::TooLarge => ClientError::TooLarge(limit),
-        Unread::Broken(error) => ClientError::Broken(Box::new(error)),
+        Unread::Broken(error) => ClientError::Broken(error.into()),
     })
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::uri::PathAndQuery;
-use http::{HeaderValue, Request, Response, Uri, header};
+use http::{HeaderMap, HeaderValue, Request, Response, Uri, header};
 use http_body_util::Full;
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -19,7 +19,8 @@ use tokio::time::Instant;
 use tower_service::Service as _;
 
 use super::ClientError;
-use super::connection::{Connection, Incoming, Resting, Unanswered};
+use super::connection::{Connection, Incoming, Resting, Socket, Unanswered};
+use super::listening::Listening;
 
 /// Time after which an unused connection is closed. Common servers close theirs after 5 s; a
 /// request written into a closing connection is lost, and must not be sent twice.
@@ -104,11 +105,43 @@ impl Origin {
         }
     }
 
+    /// Asks for a stream that mostly waits. Of the URI, the path and the query count. Calls `reached` as soon as
+    /// there is a connection.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub(in crate::upstream) async fn listen(
+        &self,
+        uri: &Uri,
+        mut headers: HeaderMap,
+        reached: impl FnOnce(),
+    ) -> Result<Response<Listening>, ClientError> {
+        let path = uri.path_and_query().map_or("/", PathAndQuery::as_str);
+        let host = headers.entry(header::HOST);
+        host.or_insert_with(|| self.host.clone());
+        // A server may close a connection that waits at any time; to ask twice changes nothing.
+        let first = match self.waiting().and_then(Connection::into_socket) {
+            Some(socket) => Listening::open(socket, path, &headers).await.ok(),
+            None => None,
+        };
+        if let Some(answer) = first {
+            reached();
+            return Ok(answer);
+        }
+        let socket = Box::pin(self.socket()).await?;
+        reached();
+        let answer = Listening::open(socket, path, &headers).await;
+        answer.map_err(|error| ClientError::Broken(Box::new(error)))
+    }
+
     async fn connect(&self) -> Result<Connection, ClientError> {
-        let socket = self.connector.clone().call(self.uri.clone()).await;
-        let socket = socket.map_err(ClientError::Connect)?;
-        let connection = Connection::over(socket).await;
+        let connection = Connection::over(self.socket().await?).await;
         connection.map_err(|error| ClientError::Connect(Box::new(error)))
+    }
+
+    async fn socket(&self) -> Result<Socket, ClientError> {
+        let socket = self.connector.clone().call(self.uri.clone()).await;
+        socket.map_err(ClientError::Connect)
     }
 
     /// A connection that waits for a request.

@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, Request, Response};
+use http::{HeaderMap, Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::{ClientError, HttpClient, Incoming, read};
+use super::{ClientError, HttpClient, Incoming, Listening, read};
 
 /// What a server does with a request on a connection: `nth` of this connection, from 1 on.
 type Act = fn(socket: TcpStream, nth: usize) -> Acting;
@@ -89,7 +89,8 @@ impl Server {
 /// Reads one request; none when the client has closed.
 async fn head(socket: &mut TcpStream) -> Option<String> {
     let mut all = Vec::new();
-    while !all.ends_with(b"\r\n\r\n{}") {
+    while !(all.starts_with(b"GET") && all.ends_with(b"\r\n\r\n")) && !all.ends_with(b"\r\n\r\n{}")
+    {
         let mut byte = [0];
         if socket.read(&mut byte).await.ok()? == 0 {
             return None;
@@ -347,4 +348,153 @@ async fn a_connection_that_nobody_uses_is_closed_after_a_while() {
         body(client.send(server.request()).await.unwrap()).await,
         "{}"
     );
+}
+
+/// Asks for a stream.
+async fn listen(client: &HttpClient, server: &Server) -> Result<Response<Listening>, ClientError> {
+    let url = server.url.parse().unwrap();
+    client
+        .origin(&url)
+        .listen(&url, HeaderMap::new(), || ())
+        .await
+}
+
+const EVENTS: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n";
+
+#[tokio::test]
+async fn a_stream_is_read_to_its_end() {
+    let server = Server::start(|mut socket, _| {
+        Box::pin(async move {
+            // What comes before the answer itself is not the answer.
+            let early = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
+            let begun = format!("{early}{EVENTS}Transfer-Encoding: chunked\r\n\r\n4\r\na: b\r\n");
+            for byte in begun.bytes() {
+                socket.write_all(&[byte]).await.ok()?;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            say(socket, "2\r\n\n\n\r\n0\r\n\r\n").await
+        })
+    })
+    .await;
+    let answer = listen(&client(), &server).await.unwrap();
+    assert_eq!(answer.headers()["content-type"], "text/event-stream");
+    assert_eq!(read(answer.into_body(), 100).await.unwrap(), "a: b\n\n");
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_off_is_an_error() {
+    let server = Server::start(|socket, _| {
+        Box::pin(async move {
+            drop(
+                say(
+                    socket,
+                    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nab",
+                )
+                .await,
+            );
+            None
+        })
+    })
+    .await;
+    let mut answer = listen(&client(), &server).await.unwrap().into_body();
+    assert_eq!(
+        answer.frame().await.unwrap().unwrap().into_data().unwrap(),
+        "ab"
+    );
+    assert!(answer.frame().await.unwrap().is_err());
+    assert!(answer.frame().await.is_none());
+}
+
+#[tokio::test]
+async fn a_stream_goes_on_a_connection_that_waits() {
+    let server = Server::start(|socket, nth| {
+        let events = "HTTP/1.1 200 OK\r\n\r\nevents";
+        Box::pin(say(socket, if nth == 1 { JSON } else { events }))
+    })
+    .await;
+    let client = client();
+    assert_eq!(
+        body(client.send(server.request()).await.unwrap()).await,
+        "{}"
+    );
+    let mut stream = listen(&client, &server).await.unwrap().into_body();
+    assert_eq!(
+        stream.frame().await.unwrap().unwrap().into_data().unwrap(),
+        "events"
+    );
+    assert_eq!((server.seen(), server.requests()), (1, 2));
+    // It is the stream's from then on.
+    assert_eq!(
+        body(client.send(server.request()).await.unwrap()).await,
+        "{}"
+    );
+    assert_eq!((server.seen(), server.requests()), (2, 3));
+    drop(stream);
+    server.until_open(1).await;
+}
+
+#[tokio::test]
+async fn a_stream_is_asked_for_again_when_the_connection_that_waits_is_closed() {
+    let server = Server::start(|socket, nth| {
+        Box::pin(async move {
+            if nth == 2 {
+                None
+            } else {
+                say(socket, JSON).await
+            }
+        })
+    })
+    .await;
+    let client = client();
+    assert_eq!(
+        body(client.send(server.request()).await.unwrap()).await,
+        "{}"
+    );
+    let stream = listen(&client, &server).await.unwrap();
+    assert_eq!(read(stream.into_body(), 10).await.unwrap(), "{}");
+    assert_eq!((server.seen(), server.requests()), (2, 3));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_no_http_is_none() {
+    for said in [
+        "SSH-2.0-OpenSSH_9\r\n",
+        "HTTP/1.1 101 Switching Protocols\r\n\r\n",
+        "HTTP/1.1 200 OK\r\n",
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap())
+            .parse()
+            .unwrap();
+        tokio::spawn(async move {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            head(&mut socket).await;
+            say(socket, said).await
+        });
+        let client = client();
+        let answer = client
+            .origin(&url)
+            .listen(&url, HeaderMap::new(), || ())
+            .await;
+        assert!(matches!(answer, Err(ClientError::Broken(_))), "{said:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_head_without_end_is_given_up() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap())
+        .parse()
+        .unwrap();
+    tokio::spawn(async move {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        socket.write_all(b"HTTP/1.1 200 OK\r\na: ").await.unwrap();
+        while socket.write_all(&[b'a'; 1000]).await.is_ok() {}
+    });
+    let client = client();
+    let answer = client
+        .origin(&url)
+        .listen(&url, HeaderMap::new(), || ())
+        .await;
+    assert!(matches!(answer, Err(ClientError::Broken(_))));
 }

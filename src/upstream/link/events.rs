@@ -16,7 +16,7 @@ use url::Url;
 
 use super::{Link, Posted, Service};
 use crate::upstream::client::{ClientError, HttpClient};
-use crate::upstream::reply::{Events, Reply};
+use crate::upstream::reply::{Events, Reply, Source};
 use crate::upstream::trouble::{Trouble, Troubles};
 
 /// Where a server of HTTP+SSE is.
@@ -78,6 +78,7 @@ impl Stream {
         let open = async {
             let request = request(Method::GET, self.url.as_str(), &self.headers, Bytes::new());
             let response = self.client.send(request).await?;
+            let response = response.map(Source::Http);
             let reply = Reply::new(response, false, self.limit, Arc::clone(&self.troubles));
             if reply.what != crate::protocol::server_legacy::Answered::Events {
                 return Ok(Opened::Refused(reply));
