@@ -12,7 +12,7 @@
 //! - Ids are never used twice on a leg.
 //! - The time in which a person thinks is not the call's.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::time::Instant;
 
@@ -87,7 +87,7 @@ pub enum NotAsked {
 #[derive(Debug)]
 pub struct Session {
     capabilities: ClientCapabilities,
-    calls: HashMap<LegId, Call>,
+    calls: BTreeMap<LegId, Box<Call>>,
     legs: HashMap<Box<str>, LegId>,
     early: Early,
     questions: HashMap<QuestionId, Question>,
@@ -110,7 +110,7 @@ impl Session {
     pub fn new(capabilities: ClientCapabilities) -> Self {
         Self {
             capabilities,
-            calls: HashMap::new(),
+            calls: BTreeMap::new(),
             legs: HashMap::new(),
             early: Early::default(),
             questions: HashMap::new(),
@@ -144,12 +144,12 @@ impl Session {
         self.legs.insert(client_id.into(), leg);
         self.calls.insert(
             leg,
-            Call {
+            Box::new(Call {
                 client_id: client_id.into(),
                 token: token.map(Into::into),
                 cancelled: false,
                 clock: Clock::new(now),
-            },
+            }),
         );
         Ok(leg)
     }
@@ -160,7 +160,7 @@ impl Session {
         let call = self.calls.remove(&leg)?;
         self.legs.remove(&call.client_id);
         self.early.finish(&call.client_id);
-        Some(call)
+        Some(*call)
     }
 
     /// The client cancels a call: the id that the server knows it by, the first time. A call that has not come
@@ -349,7 +349,7 @@ impl Session {
 
     /// Whether the client has cancelled this call.
     pub fn is_cancelled(&self, leg: LegId) -> bool {
-        self.calls.get(&leg).is_some_and(Call::is_cancelled)
+        self.calls.get(&leg).is_some_and(|call| call.is_cancelled())
     }
 
     /// The session ends: nothing begins any more, and what is left is handed over.
@@ -357,7 +357,10 @@ impl Session {
         self.closed = true;
         self.legs.clear();
         let mut remains = Remains {
-            calls: self.calls.drain().collect(),
+            calls: std::mem::take(&mut self.calls)
+                .into_iter()
+                .map(|(leg, call)| (leg, *call))
+                .collect(),
             questions: self.questions.drain().collect(),
         };
         remains.calls.sort_by_key(|(leg, _)| *leg);

@@ -209,7 +209,7 @@ impl LiveSession {
                     NotBegun::Cancelled => Error::Cancelled,
                     NotBegun::Closed => Error::UnknownSession,
                 })?;
-            state.calls.insert(leg, in_flight);
+            state.calls.insert(leg, Box::new(in_flight));
             leg
         };
         let record = about_call(self.about(Record::call), &request, asked.target);
@@ -255,7 +255,7 @@ impl Exchange {
             state.talk.finish(self.leg);
             let call = state.calls.remove(&self.leg);
             if let (End::Response(_, response), Some(call)) = (&end, call) {
-                session.learn_task(&mut state, call, &self.sink, response);
+                session.learn_task(&mut state, *call, &self.sink, response);
             }
             (cancelled, state.streams.end_call(self.leg))
         };

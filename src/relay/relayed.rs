@@ -124,8 +124,8 @@ impl Exchange {
         mut stop: Pin<&mut impl Future<Output = Error>>,
     ) -> Way {
         let session = Arc::clone(&self.session);
-        let post = self.post(tenure);
-        tokio::pin!(post);
+        // Boxed, for it is over when the answer begins, and what follows may take long.
+        let mut post = Box::pin(self.post(tenure));
         let reply = loop {
             let keep_alive = session.shared.config.timeouts.keep_alive;
             tokio::select! {
@@ -136,7 +136,7 @@ impl Exchange {
                     if matches!(error, Error::Cancelled) {
                         session.cancel_late(self.leg, tenure);
                     }
-                    return Box::pin(self.last_word(error, post)).await;
+                    return Box::pin(self.last_word(error, post.as_mut())).await;
                 }
                 // Nothing for so long: a stream can at least be kept alive.
                 () = tokio::time::sleep(keep_alive), if self.sink.is_undecided() => {
@@ -144,6 +144,7 @@ impl Exchange {
                 }
             }
         };
+        drop(post);
         let reply = match reply {
             Ok(reply) => reply,
             Err(error) => return self.lost(tenure, &error),

@@ -1,7 +1,7 @@
 //! One client's session: what is shared by the requests, streams and tasks that belong to it.
 
 use std::borrow::Borrow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -85,7 +85,7 @@ pub(super) struct State {
     /// What each open question holds.
     pub(super) pending: HashMap<QuestionId, Pending>,
     /// How each call in flight is told what does not come on its own stream.
-    pub(super) calls: HashMap<LegId, InFlight>,
+    pub(super) calls: BTreeMap<LegId, Box<InFlight>>,
     /// When the client last sent something.
     last_seen: Instant,
     /// The client has said that it is ready, and the server's standalone stream is being read.
@@ -178,7 +178,7 @@ impl LiveSession {
             talk: opened.talk,
             streams: Streams::new(shared.config.limits.buffer, resumable),
             pending: HashMap::new(),
-            calls: HashMap::new(),
+            calls: BTreeMap::new(),
             last_seen: now(),
             listening: false,
             needs: HashMap::new(),

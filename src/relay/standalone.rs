@@ -23,10 +23,10 @@ pub(super) async fn run(session: Arc<LiveSession>) {
         return;
     };
     // Everything that is waited for inside ends with the session.
-    let _ended = session
-        .ended
-        .run_until_cancelled(listen(&session, legacy))
-        .await;
+    tokio::select! {
+        () = session.ended.cancelled() => {}
+        () = listen(&session, legacy) => {}
+    }
 }
 
 async fn listen(session: &Arc<LiveSession>, legacy: &Legacy) {
