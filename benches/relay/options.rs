@@ -58,7 +58,7 @@ impl Options {
                 "--quick" => {
                     options.rounds = 3;
                     options.window = Duration::from_millis(300);
-                    options.rest = Duration::from_secs(3);
+                    options.rest = Duration::from_secs(6);
                     options.idle = 2000;
                     options.waiting = 500;
                 }
