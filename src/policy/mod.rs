@@ -26,6 +26,7 @@ mod case;
 pub mod form;
 pub mod hook;
 mod json;
+mod known;
 pub mod question;
 pub mod remark;
 mod rules;
@@ -46,6 +47,7 @@ use self::answer::{Fault, Mode as AnswerMode};
 pub use self::case::Case;
 use self::form::Form;
 use self::hook::{Endpoint, Event, Hook, Opinion, Target};
+use self::known::Forms;
 pub use self::question::{Kind, Person, Question};
 use self::urls::HostPattern;
 pub use self::verdict::{By, Refusal, Said, Step, Verdict};
@@ -65,6 +67,7 @@ pub struct Policy {
     hosts: Vec<HostPattern>,
     before: Option<(Hook, OnError)>,
     after: Option<(Hook, OnError)>,
+    forms: Forms,
 }
 
 /// What is thought of an answer.
@@ -102,6 +105,7 @@ impl Policy {
             before: config.before.as_ref().map(hook),
             after: config.after.as_ref().map(hook),
             config: config.clone(),
+            forms: Forms::default(),
         }
     }
 
@@ -177,8 +181,8 @@ impl Policy {
     }
 
     fn check_form(&self, question: &Question<'_>, case: &mut Case) -> Option<Verdict> {
-        let form = match question.form() {
-            Ok(form) => form,
+        let read = match self.forms.read(question.schema()) {
+            Ok(read) => read,
             Err(none) => {
                 let refusal = Refusal {
                     code: -32602,
@@ -189,7 +193,7 @@ impl Policy {
             }
         };
         if self.config.secrets != Secrets::Allow {
-            match secrets::wanted(&question.message(), &form) {
+            match read.wording.wanted(&question.message()) {
                 Some(wanted) if self.config.secrets == Secrets::Refuse => {
                     let refusal = Refusal {
                         code: -32602,
@@ -206,7 +210,7 @@ impl Policy {
                 None => case.note(By::Secrets, Said::Pass),
             }
         }
-        match form.outside() {
+        match read.form.form.outside() {
             Some(outside) if self.config.schema == SchemaRule::Strict => {
                 let refusal = Refusal {
                     code: -32602,
@@ -221,7 +225,7 @@ impl Policy {
             }
             None => case.note(By::Schema, Said::Pass),
         }
-        case.form = Some(form);
+        case.form = Some(read.form);
         None
     }
 
@@ -264,8 +268,12 @@ impl Policy {
         if case.kind == Kind::Other {
             return None;
         }
-        let (steps, verdict) =
-            rules::first(&self.config.rules, question, case.kind, case.form.as_ref());
+        let (steps, verdict) = rules::first(
+            &self.config.rules,
+            question,
+            case.kind,
+            case.form.as_deref(),
+        );
         case.steps.extend(steps);
         verdict
     }
@@ -381,7 +389,8 @@ impl Policy {
         };
         let shown = case.shown.as_deref().unwrap_or(params);
         let none = Form::read("{}").ok();
-        let form = case.form.as_ref().or(none.as_ref());
+        let form = case.form.as_ref().map(|known| &known.form);
+        let form = form.or(none.as_ref());
         match form.and_then(|form| remark::again(shown, form, &faults)) {
             Some(again) if case.again < remark::MAX_AGAIN => {
                 case.again += 1;

@@ -102,8 +102,13 @@ impl<'q> Question<'q> {
     /// # Errors
     /// When what it asks for is none.
     pub fn form(&self) -> Result<Form, NotAForm> {
+        Form::read(self.schema())
+    }
+
+    /// The schema of it (JSON text).
+    pub(super) fn schema(&self) -> &'q str {
         let [schema] = members(self.params, ["requestedSchema"]).unwrap_or_default();
-        Form::read(schema.unwrap_or("{}"))
+        schema.unwrap_or("{}")
     }
 
     fn text(&self, name: &'static str) -> Option<Cow<'q, str>> {

@@ -1,6 +1,7 @@
 //! The lists of words, ready to be looked up.
 
 use std::collections::HashMap;
+use std::ops::BitOr;
 use std::sync::LazyLock;
 
 use super::Secret;
@@ -14,8 +15,8 @@ pub(super) struct Phrase {
     pub(super) what: Secret,
     pub(super) strength: Strength,
     pub(super) length: usize,
-    /// What excuses it, if something can.
-    pub(super) excuses: Option<&'static str>,
+    /// The lists of words that excuse it.
+    pub(super) excuses: Excuses,
     words: Vec<Pattern>,
 }
 
@@ -30,10 +31,20 @@ struct Pattern {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Parts(u32);
 
-/// The words of [`grammar::PARTS`], and the beginnings of words.
+/// Lists of words that tell that a phrase means something else: those of [`grammar::EXCUSES`], and
+/// [`grammar::OTHER_CARDS`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Excuses(u32);
+
+const _: () = assert!(
+    grammar::EXCUSES.len() < 32,
+    "each list has a bit of its own"
+);
+
+/// The words of [`grammar::PARTS`] and of the excuses, and the beginnings of words.
 #[derive(Debug, Default)]
 struct Grammar {
-    whole: HashMap<&'static str, Parts>,
+    whole: HashMap<&'static str, (Parts, Excuses)>,
     open: Vec<(&'static str, Parts)>,
 }
 
@@ -44,8 +55,14 @@ static GRAMMAR: LazyLock<Grammar> = LazyLock::new(|| {
         for word in list.split_whitespace() {
             match word.strip_suffix('*') {
                 Some(open) => grammar.open.push((open, one)),
-                None => grammar.whole.entry(word).or_default().0 |= one.0,
+                None => grammar.whole.entry(word).or_default().0.0 |= one.0,
             }
+        }
+    }
+    let lists = grammar::EXCUSES.iter().map(|(_, list)| *list);
+    for (place, list) in lists.chain([grammar::OTHER_CARDS]).enumerate() {
+        for word in list.split_whitespace() {
+            grammar.whole.entry(word).or_default().1.0 |= 1 << place;
         }
     }
     grammar
@@ -125,12 +142,12 @@ impl Phrase {
             })
             .collect();
         let excuses = match (what, strength) {
-            (Secret::CardNumber, _) => Some(grammar::OTHER_CARDS),
-            (_, Strength::Strong) => None,
+            (Secret::CardNumber, _) => Excuses::nth(grammar::EXCUSES.len()),
+            (_, Strength::Strong) => Excuses::default(),
             _ => grammar::EXCUSES
                 .iter()
-                .find(|(word, _)| words.iter().any(|part| part.text == *word))
-                .map(|(_, list)| *list),
+                .position(|(word, _)| words.iter().any(|part| part.text == *word))
+                .map_or_else(Excuses::default, Excuses::nth),
         };
         Self {
             what,
@@ -169,17 +186,37 @@ impl Parts {
         Self(1 << part as u32)
     }
 
-    /// The parts of a word.
-    pub(super) fn of(word: &str) -> Self {
-        let whole = GRAMMAR.whole.get(word).copied().unwrap_or_default();
-        let open = GRAMMAR
-            .open
-            .iter()
-            .filter(|(open, _)| word.starts_with(open));
-        Self(open.fold(whole.0, |parts, (_, more)| parts | more.0))
-    }
-
     pub(super) fn has(self, part: Part) -> bool {
         self.0 & Self::one(part).0 != 0
     }
+}
+
+impl Excuses {
+    fn nth(place: usize) -> Self {
+        Self(1 << place)
+    }
+
+    /// Whether they have a list in common.
+    pub(super) fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+impl BitOr for Excuses {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// The parts that a word has in a sentence, and what it excuses.
+pub(super) fn meaning(word: &str) -> (Parts, Excuses) {
+    let (whole, excuses) = GRAMMAR.whole.get(word).copied().unwrap_or_default();
+    let open = GRAMMAR
+        .open
+        .iter()
+        .filter(|(open, _)| word.starts_with(open));
+    let parts = open.fold(whole.0, |parts, (_, more)| parts | more.0);
+    (Parts(parts), excuses)
 }

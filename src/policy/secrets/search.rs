@@ -5,7 +5,7 @@
 
 use super::Secret;
 use super::grammar::{Part, UNSPACED_HEADS, UNSPACED_LOST, UNSPACED_VERBS};
-use super::lexicon::{Phrase, QUESTIONS, phrase, unspaced};
+use super::lexicon::{Excuses, Phrase, QUESTIONS, phrase, unspaced};
 use super::text::{Text, Word};
 use super::words::Strength;
 
@@ -15,8 +15,8 @@ pub(super) struct Named {
     pub(super) what: Secret,
     pub(super) strength: Strength,
     pub(super) said: Said,
-    /// The words that excuse it, if some can.
-    pub(super) excuses: Option<&'static str>,
+    /// The lists of words that excuse it.
+    pub(super) excuses: Excuses,
 }
 
 /// What a text says of a secret that it names.
@@ -257,7 +257,7 @@ fn in_flow(flow: &str, role: Role, found: &mut Vec<Named>) {
                     what,
                     strength: Strength::Strong,
                     said: said_in_flow(before, after, ordered, role),
-                    excuses: None,
+                    excuses: Excuses::default(),
                 },
             );
         }

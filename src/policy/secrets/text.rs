@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 
 use super::grammar::{self, Part};
 use super::letters::{is_unspaced, latin, plain, small, unleeted};
-use super::lexicon::Parts;
+use super::lexicon::{Excuses, Parts, meaning};
 use super::words;
 
 /// A text, ready to be searched.
@@ -21,8 +21,6 @@ use super::words;
 pub(super) struct Text {
     /// Its words.
     pub(super) words: Vec<Word>,
-    /// The same, each once.
-    pub(super) vocabulary: HashSet<String>,
     /// The same without spaces, for scripts that have none; a line break where a clause ends.
     pub(super) flow: String,
 }
@@ -37,16 +35,19 @@ pub(super) struct Word {
     pub(super) listed: bool,
     /// What it can be in a sentence.
     parts: Parts,
+    /// What it excuses.
+    excuses: Excuses,
 }
 
 impl Word {
     fn new(text: String, starts: bool) -> Self {
-        let parts = Parts::of(&text);
+        let (parts, excuses) = meaning(&text);
         Self {
             text,
             starts,
             listed: false,
             parts,
+            excuses,
         }
     }
 
@@ -95,9 +96,13 @@ impl Text {
         }
         read.take(&mut chunk, &mut starts, &mut comma);
         read.join_spelled();
-        let words = read.words.iter().map(|word| word.text.clone());
-        read.vocabulary = words.collect();
         read
+    }
+
+    /// What its words excuse.
+    pub(super) fn excuses(&self) -> Excuses {
+        let words = self.words.iter();
+        words.fold(Excuses::default(), |all, word| all | word.excuses)
     }
 
     /// Takes a run of letters and digits apart into words.
