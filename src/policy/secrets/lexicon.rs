@@ -45,7 +45,8 @@ const _: () = assert!(
 #[derive(Debug, Default)]
 struct Grammar {
     whole: HashMap<&'static str, (Parts, Excuses)>,
-    open: Vec<(&'static str, Parts)>,
+    /// By the first letter.
+    open: HashMap<u8, Vec<(&'static str, Parts)>>,
 }
 
 static GRAMMAR: LazyLock<Grammar> = LazyLock::new(|| {
@@ -54,10 +55,20 @@ static GRAMMAR: LazyLock<Grammar> = LazyLock::new(|| {
         let one = Parts::one(*part);
         for word in list.split_whitespace() {
             match word.strip_suffix('*') {
-                Some(open) => grammar.open.push((open, one)),
+                Some(open) => {
+                    if let Some(first) = open.bytes().next() {
+                        grammar.open.entry(first).or_default().push((open, one));
+                    }
+                }
                 None => grammar.whole.entry(word).or_default().0.0 |= one.0,
             }
         }
+    }
+    let known = words::COMPOUNDS
+        .iter()
+        .flat_map(|(_, apart)| apart.split(' '));
+    for word in known {
+        grammar.whole.entry(word).or_default().0.0 |= Parts::one(Part::Known).0;
     }
     let lists = grammar::EXCUSES.iter().map(|(_, list)| *list);
     for (place, list) in lists.chain([grammar::OTHER_CARDS]).enumerate() {
@@ -69,28 +80,58 @@ static GRAMMAR: LazyLock<Grammar> = LazyLock::new(|| {
 });
 
 /// Questions that are answered with the thing itself.
-pub(super) static QUESTIONS: LazyLock<Vec<Vec<Word>>> = LazyLock::new(|| {
+pub(super) static QUESTIONS: LazyLock<Vec<Vec<String>>> = LazyLock::new(|| {
     let questions = grammar::QUESTIONS.split(',');
-    questions.map(|text| Text::read(text).words).collect()
+    let words = |text| Text::read(text).words.into_iter();
+    questions
+        .map(|text| words(text).map(|word| word.text.into_owned()).collect())
+        .collect()
 });
 
-/// The phrases by the first letter of their first word, the longest first.
-static PHRASES: LazyLock<HashMap<char, Vec<Phrase>>> = LazyLock::new(|| {
-    let mut phrases: HashMap<char, Vec<Phrase>> = HashMap::new();
+/// The phrases, the longest first, and where those are that can begin with a word.
+#[derive(Debug, Default)]
+struct Phrases {
+    all: Vec<Phrase>,
+    /// By the word with which they begin.
+    whole: HashMap<String, Vec<usize>>,
+    /// By the first letter, those of which the first word has open ends.
+    open: HashMap<u8, Vec<usize>>,
+}
+
+static PHRASES: LazyLock<Phrases> = LazyLock::new(|| {
+    let mut phrases = Phrases::default();
     for (what, strength, list) in words::PHRASES {
-        for text in list.split(',') {
-            let phrase = Phrase::read(*what, *strength, text);
-            let first = phrase
-                .words
-                .first()
-                .and_then(|word| word.text.chars().next());
-            if let Some(first) = first {
-                phrases.entry(first).or_default().push(phrase);
-            }
-        }
+        let list = list.split(',');
+        let list = list.map(|text| Phrase::read(*what, *strength, text));
+        phrases.all.extend(list);
     }
-    for phrases in phrases.values_mut() {
-        phrases.sort_by_key(|phrase| std::cmp::Reverse(phrase.length));
+    phrases
+        .all
+        .sort_by_key(|phrase| std::cmp::Reverse(phrase.length));
+    let first = |phrase: &'_ Phrase| {
+        Some((
+            phrase.words.first()?.text.clone(),
+            phrase.words.first()?.open,
+        ))
+    };
+    for (word, open) in phrases.all.iter().filter_map(first) {
+        let letter = word.bytes().next().filter(|_| open);
+        if let Some(letter) = letter {
+            phrases.open.entry(letter).or_default();
+        }
+        phrases.whole.entry(word).or_default();
+    }
+    for (place, phrase) in phrases.all.iter().enumerate() {
+        let Some(first) = phrase.words.first() else {
+            continue;
+        };
+        let words = phrases.whole.iter_mut();
+        let begun = words.filter(|(word, _)| first.is(word));
+        begun.for_each(|(_, places)| places.push(place));
+        let letter = first.text.bytes().next().filter(|_| first.open);
+        if let Some(places) = letter.and_then(|letter| phrases.open.get_mut(&letter)) {
+            places.push(place);
+        }
     }
     phrases
 });
@@ -99,7 +140,7 @@ static PHRASES: LazyLock<HashMap<char, Vec<Phrase>>> = LazyLock::new(|| {
 static UNSPACED: LazyLock<HashMap<char, Vec<(Secret, String)>>> = LazyLock::new(|| {
     let mut names: HashMap<char, Vec<(Secret, String)>> = HashMap::new();
     for (what, list) in words::UNSPACED {
-        for name in list.split(',').map(|name| Text::read(name).flow) {
+        for name in list.split(',').map(|name| Text::read_any(name).flow) {
             if let Some(first) = name.chars().next() {
                 names.entry(first).or_default().push((*what, name));
             }
@@ -120,12 +161,13 @@ pub(super) fn unspaced(text: &str) -> Option<(Secret, usize)> {
 }
 
 /// The phrase that begins with the first of these words; the longest, if there are several.
-pub(super) fn phrase(words: &[Word]) -> Option<&'static Phrase> {
-    let first = words.first()?.text.chars().next()?;
-    PHRASES
-        .get(&first)?
-        .iter()
-        .find(|phrase| phrase.begins(words))
+pub(super) fn phrase(words: &[Word<'_>]) -> Option<&'static Phrase> {
+    let phrases = &*PHRASES;
+    let first = words.first()?;
+    let places = phrases.whole.get(&*first.text);
+    let places = places.or_else(|| phrases.open.get(&first.text.bytes().next()?))?;
+    let mut begun = places.iter().filter_map(|place| phrases.all.get(*place));
+    begun.find(|phrase| phrase.begins(words))
 }
 
 impl Phrase {
@@ -136,7 +178,7 @@ impl Phrase {
             .flat_map(|word| {
                 let open = word.ends_with('*');
                 Text::read(word).words.into_iter().map(move |word| Pattern {
-                    text: word.text,
+                    text: word.text.into_owned(),
                     open,
                 })
             })
@@ -158,7 +200,7 @@ impl Phrase {
         }
     }
 
-    fn begins(&self, words: &[Word]) -> bool {
+    fn begins(&self, words: &[Word<'_>]) -> bool {
         words.len() >= self.length
             && self
                 .words
@@ -213,10 +255,10 @@ impl BitOr for Excuses {
 /// The parts that a word has in a sentence, and what it excuses.
 pub(super) fn meaning(word: &str) -> (Parts, Excuses) {
     let (whole, excuses) = GRAMMAR.whole.get(word).copied().unwrap_or_default();
-    let open = GRAMMAR
-        .open
-        .iter()
-        .filter(|(open, _)| word.starts_with(open));
+    let first = word.bytes().next();
+    let open = first.and_then(|first| GRAMMAR.open.get(&first));
+    let open = open.into_iter().flatten();
+    let open = open.filter(|(open, _)| word.starts_with(open));
     let parts = open.fold(whole.0, |parts, (_, more)| parts | more.0);
     (Parts(parts), excuses)
 }

@@ -131,15 +131,15 @@ impl Field {
         let name = Text::read(&place.name);
         let title = Text::read(place.title);
         let description = Text::read(place.description);
-        let ordinary = |text: &Text| text.words.iter().any(|word| word.is(Part::Ordinary));
+        let ordinary = |text: &Text<'_>| text.words.iter().any(|word| word.is(Part::Ordinary));
         let shown = if title.words.is_empty() {
             &name
         } else {
             &title
         };
         let bare = BARE.iter().filter(|(part, _)| {
-            let is = |word: &Word| word.is(*part);
-            let rest = |word: &Word| is(word) || word.is(Part::Verb) || word.is(Part::Void);
+            let is = |word: &Word<'_>| word.is(*part);
+            let rest = |word: &Word<'_>| is(word) || word.is(Part::Verb) || word.is(Part::Void);
             shown.words.iter().any(is) && shown.words.iter().all(rest)
         });
         // Beside all fields there is no name.
