@@ -22,6 +22,7 @@ mod fields;
 mod grammar;
 mod letters;
 mod lexicon;
+mod masks;
 mod search;
 mod text;
 mod wording;
