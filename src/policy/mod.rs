@@ -48,6 +48,7 @@ pub use self::case::Case;
 use self::form::Form;
 use self::hook::{Endpoint, Event, Hook, Opinion, Target};
 use self::known::Forms;
+use self::question::Content;
 pub use self::question::{Kind, Person, Question};
 use self::urls::HostPattern;
 pub use self::verdict::{By, Refusal, Said, Step, Verdict};
@@ -147,7 +148,8 @@ impl Policy {
 
     /// Looks at a question: at its kind, for secrets, at its address and form.
     pub fn check(&self, question: &Question<'_>) -> (Case, Option<Verdict>) {
-        let kind = question.kind();
+        let content = question.content();
+        let kind = content.kind;
         let mut case = Case {
             kind,
             steps: Vec::new(),
@@ -156,8 +158,8 @@ impl Policy {
             again: 0,
         };
         let verdict = self.check_mode(kind, &mut case).or_else(|| match kind {
-            Kind::Form => self.check_form(question, &mut case),
-            Kind::Url => self.check_url(question, &mut case),
+            Kind::Form => self.check_form(question, &content, &mut case),
+            Kind::Url => self.check_url(question, &content, &mut case),
             _ => None,
         });
         if verdict.is_none() && self.config.label && kind.is_elicitation() {
@@ -180,8 +182,13 @@ impl Policy {
         Some(case.settle(By::Mode, verdict))
     }
 
-    fn check_form(&self, question: &Question<'_>, case: &mut Case) -> Option<Verdict> {
-        let read = match self.forms.read(question.schema()) {
+    fn check_form(
+        &self,
+        question: &Question<'_>,
+        content: &Content<'_>,
+        case: &mut Case,
+    ) -> Option<Verdict> {
+        let read = match self.forms.read(content.schema()) {
             Ok(read) => read,
             Err(none) => {
                 let refusal = Refusal {
@@ -193,7 +200,7 @@ impl Policy {
             }
         };
         if self.config.secrets != Secrets::Allow {
-            match read.wording.wanted(&question.message()) {
+            match read.wording.wanted(&content.message()) {
                 Some(wanted) if self.config.secrets == Secrets::Refuse => {
                     let refusal = Refusal {
                         code: -32602,
@@ -229,8 +236,13 @@ impl Policy {
         None
     }
 
-    fn check_url(&self, question: &Question<'_>, case: &mut Case) -> Option<Verdict> {
-        match urls::check(&question.url(), &self.config.urls.schemes, &self.hosts) {
+    fn check_url(
+        &self,
+        question: &Question<'_>,
+        content: &Content<'_>,
+        case: &mut Case,
+    ) -> Option<Verdict> {
+        match urls::check(&content.url(), &self.config.urls.schemes, &self.hosts) {
             Ok(seen) if seen.punycode => {
                 let warning = format!(
                     "Careful: the name {} has letters that can look like others.",
