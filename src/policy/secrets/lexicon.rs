@@ -92,7 +92,7 @@ pub(super) static QUESTIONS: LazyLock<Vec<Vec<String>>> = LazyLock::new(|| {
 #[derive(Debug, Default)]
 struct Phrases {
     all: Vec<Phrase>,
-    /// By the word with which they begin.
+    /// By the word with which they begin, those too that begin with a beginning of it.
     whole: HashMap<String, Vec<usize>>,
     /// By the first letter, those of which the first word has open ends.
     open: HashMap<u8, Vec<usize>>,
@@ -108,30 +108,27 @@ static PHRASES: LazyLock<Phrases> = LazyLock::new(|| {
     phrases
         .all
         .sort_by_key(|phrase| std::cmp::Reverse(phrase.length));
-    let first = |phrase: &'_ Phrase| {
-        Some((
-            phrase.words.first()?.text.clone(),
-            phrase.words.first()?.open,
-        ))
-    };
-    for (word, open) in phrases.all.iter().filter_map(first) {
-        let letter = word.bytes().next().filter(|_| open);
-        if let Some(letter) = letter {
-            phrases.open.entry(letter).or_default();
-        }
-        phrases.whole.entry(word).or_default();
-    }
     for (place, phrase) in phrases.all.iter().enumerate() {
         let Some(first) = phrase.words.first() else {
             continue;
         };
-        let words = phrases.whole.iter_mut();
-        let begun = words.filter(|(word, _)| first.is(word));
-        begun.for_each(|(_, places)| places.push(place));
-        let letter = first.text.bytes().next().filter(|_| first.open);
-        if let Some(places) = letter.and_then(|letter| phrases.open.get_mut(&letter)) {
-            places.push(place);
+        if !first.open {
+            let places = phrases.whole.entry(first.text.clone());
+            places.or_default().push(place);
+        } else if let Some(letter) = first.text.bytes().next() {
+            phrases.open.entry(letter).or_default().push(place);
         }
+    }
+    for (word, places) in &mut phrases.whole {
+        let letter = word.bytes().next();
+        let open = letter.and_then(|letter| phrases.open.get(&letter));
+        let begins = |place: &&usize| {
+            let phrase = phrases.all.get(**place);
+            let first = phrase.and_then(|phrase| phrase.words.first());
+            first.is_some_and(|first| first.is(word))
+        };
+        places.extend(open.into_iter().flatten().filter(begins));
+        places.sort_unstable();
     }
     phrases
 });
