@@ -1,6 +1,8 @@
 //! A question on its way: what the steps said of it so far, and what they found out.
 
-use super::form::Form;
+use std::sync::Arc;
+
+use super::known::Known;
 use super::{By, Kind, Said, Step, Verdict, verdict_of};
 use crate::config::questions::OnError;
 
@@ -11,7 +13,7 @@ pub struct Case {
     pub kind: Kind,
     /// What the steps said so far.
     pub steps: Vec<Step>,
-    pub(super) form: Option<Form>,
+    pub(super) form: Option<Arc<Known>>,
     /// The parameters that the person is shown (JSON text), where they are not those of the server.
     pub(super) shown: Option<String>,
     pub(super) again: u32,

@@ -26,6 +26,7 @@ mod case;
 pub mod form;
 pub mod hook;
 mod json;
+mod known;
 pub mod question;
 pub mod remark;
 mod rules;
@@ -46,6 +47,8 @@ use self::answer::{Fault, Mode as AnswerMode};
 pub use self::case::Case;
 use self::form::Form;
 use self::hook::{Endpoint, Event, Hook, Opinion, Target};
+use self::known::Forms;
+use self::question::Content;
 pub use self::question::{Kind, Person, Question};
 use self::urls::HostPattern;
 pub use self::verdict::{By, Refusal, Said, Step, Verdict};
@@ -65,6 +68,7 @@ pub struct Policy {
     hosts: Vec<HostPattern>,
     before: Option<(Hook, OnError)>,
     after: Option<(Hook, OnError)>,
+    forms: Forms,
 }
 
 /// What is thought of an answer.
@@ -102,6 +106,7 @@ impl Policy {
             before: config.before.as_ref().map(hook),
             after: config.after.as_ref().map(hook),
             config: config.clone(),
+            forms: Forms::default(),
         }
     }
 
@@ -143,7 +148,8 @@ impl Policy {
 
     /// Looks at a question: at its kind, for secrets, at its address and form.
     pub fn check(&self, question: &Question<'_>) -> (Case, Option<Verdict>) {
-        let kind = question.kind();
+        let content = question.content();
+        let kind = content.kind;
         let mut case = Case {
             kind,
             steps: Vec::new(),
@@ -152,8 +158,8 @@ impl Policy {
             again: 0,
         };
         let verdict = self.check_mode(kind, &mut case).or_else(|| match kind {
-            Kind::Form => self.check_form(question, &mut case),
-            Kind::Url => self.check_url(question, &mut case),
+            Kind::Form => self.check_form(question, &content, &mut case),
+            Kind::Url => self.check_url(question, &content, &mut case),
             _ => None,
         });
         if verdict.is_none() && self.config.label && kind.is_elicitation() {
@@ -176,9 +182,14 @@ impl Policy {
         Some(case.settle(By::Mode, verdict))
     }
 
-    fn check_form(&self, question: &Question<'_>, case: &mut Case) -> Option<Verdict> {
-        let form = match question.form() {
-            Ok(form) => form,
+    fn check_form(
+        &self,
+        question: &Question<'_>,
+        content: &Content<'_>,
+        case: &mut Case,
+    ) -> Option<Verdict> {
+        let read = match self.forms.read(content.schema()) {
+            Ok(read) => read,
             Err(none) => {
                 let refusal = Refusal {
                     code: -32602,
@@ -189,7 +200,7 @@ impl Policy {
             }
         };
         if self.config.secrets != Secrets::Allow {
-            match secrets::wanted(&question.message(), &form) {
+            match read.wording.wanted(&content.message()) {
                 Some(wanted) if self.config.secrets == Secrets::Refuse => {
                     let refusal = Refusal {
                         code: -32602,
@@ -206,7 +217,7 @@ impl Policy {
                 None => case.note(By::Secrets, Said::Pass),
             }
         }
-        match form.outside() {
+        match read.form.form.outside() {
             Some(outside) if self.config.schema == SchemaRule::Strict => {
                 let refusal = Refusal {
                     code: -32602,
@@ -221,12 +232,17 @@ impl Policy {
             }
             None => case.note(By::Schema, Said::Pass),
         }
-        case.form = Some(form);
+        case.form = Some(read.form);
         None
     }
 
-    fn check_url(&self, question: &Question<'_>, case: &mut Case) -> Option<Verdict> {
-        match urls::check(&question.url(), &self.config.urls.schemes, &self.hosts) {
+    fn check_url(
+        &self,
+        question: &Question<'_>,
+        content: &Content<'_>,
+        case: &mut Case,
+    ) -> Option<Verdict> {
+        match urls::check(&content.url(), &self.config.urls.schemes, &self.hosts) {
             Ok(seen) if seen.punycode => {
                 let warning = format!(
                     "Careful: the name {} has letters that can look like others.",
@@ -264,8 +280,12 @@ impl Policy {
         if case.kind == Kind::Other {
             return None;
         }
-        let (steps, verdict) =
-            rules::first(&self.config.rules, question, case.kind, case.form.as_ref());
+        let (steps, verdict) = rules::first(
+            &self.config.rules,
+            question,
+            case.kind,
+            case.form.as_deref(),
+        );
         case.steps.extend(steps);
         verdict
     }
@@ -381,7 +401,8 @@ impl Policy {
         };
         let shown = case.shown.as_deref().unwrap_or(params);
         let none = Form::read("{}").ok();
-        let form = case.form.as_ref().or(none.as_ref());
+        let form = case.form.as_ref().map(|known| &known.form);
+        let form = form.or(none.as_ref());
         match form.and_then(|form| remark::again(shown, form, &faults)) {
             Some(again) if case.again < remark::MAX_AGAIN => {
                 case.again += 1;

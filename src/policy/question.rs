@@ -78,13 +78,7 @@ impl Kind {
 impl<'q> Question<'q> {
     /// What kind it is. A mode that was never heard of is a form's, as servers of before have none.
     pub fn kind(&self) -> Kind {
-        match self.method {
-            "elicitation/create" if self.text("mode").as_deref() == Some("url") => Kind::Url,
-            "elicitation/create" => Kind::Form,
-            "sampling/createMessage" => Kind::Sampling,
-            "roots/list" => Kind::Roots,
-            _ => Kind::Other,
-        }
+        self.content().kind
     }
 
     /// What the person is told; empty where there is nothing.
@@ -109,5 +103,78 @@ impl<'q> Question<'q> {
     fn text(&self, name: &'static str) -> Option<Cow<'q, str>> {
         let [value] = members(self.params, [name]).ok()?;
         text(value?)
+    }
+
+    /// What it says if it is an elicitation, read once.
+    pub(super) fn content(&self) -> Content<'q> {
+        let elicitation = self.method == "elicitation/create";
+        let parts = elicitation.then(|| parts(self.params));
+        let [mode, message, url, schema] = parts.unwrap_or_default();
+        let kind = match self.method {
+            "elicitation/create" if mode.and_then(text).as_deref() == Some("url") => Kind::Url,
+            "elicitation/create" => Kind::Form,
+            "sampling/createMessage" => Kind::Sampling,
+            "roots/list" => Kind::Roots,
+            _ => Kind::Other,
+        };
+        Content {
+            kind,
+            message,
+            url,
+            schema,
+        }
+    }
+}
+
+/// What an elicitation says (JSON texts).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Content<'q> {
+    pub(super) kind: Kind,
+    message: Option<&'q str>,
+    url: Option<&'q str>,
+    schema: Option<&'q str>,
+}
+
+impl<'q> Content<'q> {
+    /// What the person is told; empty where there is nothing.
+    pub(super) fn message(&self) -> Cow<'q, str> {
+        self.message.and_then(text).unwrap_or_default()
+    }
+
+    /// Where the person is to be sent.
+    pub(super) fn url(&self) -> Cow<'q, str> {
+        self.url.and_then(text).unwrap_or_default()
+    }
+
+    /// The schema of the form (JSON text).
+    pub(super) fn schema(&self) -> &'q str {
+        self.schema.unwrap_or("{}")
+    }
+}
+
+/// The raw mode, message, URL and schema. One that could be read in two ways is not there, and takes none of the
+/// others with it.
+fn parts(params: &str) -> [Option<&str>; 4] {
+    const NAMES: [&str; 4] = ["mode", "message", "url", "requestedSchema"];
+    members(params, NAMES).unwrap_or_else(|_| {
+        NAMES.map(|name| {
+            let [value] = members(params, [name]).unwrap_or_default();
+            value
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_be_read_in_two_ways_takes_nothing_else_with_it() {
+        let params =
+            r#"{"mode":"url","message":"a","Message":"b","url":"https://x","requestedSchema":{}}"#;
+        let [mode, message, url, schema] = parts(params);
+        assert_eq!((mode, message), (Some("\"url\""), None));
+        assert_eq!((url, schema), (Some("\"https://x\""), Some("{}")));
+        assert_eq!(parts("[]"), [None; 4]);
     }
 }

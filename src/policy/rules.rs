@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::form::{Form, Kind as FieldKind};
+use super::form::{Field, Kind as FieldKind};
+use super::known::Known;
 use super::question::{Kind, Question};
 use super::verdict::{By, Refusal, Said, Step, Verdict};
 use super::{Case, Policy, joined};
@@ -16,7 +17,7 @@ pub(super) fn first(
     rules: &[Rule],
     question: &Question<'_>,
     kind: Kind,
-    form: Option<&Form>,
+    form: Option<&Known>,
 ) -> (Vec<Step>, Option<Verdict>) {
     let mut steps = Vec::new();
     if rules.is_empty() {
@@ -76,21 +77,21 @@ impl Policy {
     /// Whether the condition of each rule holds, or why that can't be told. Steps say nothing of rules
     /// that do not fit, and whoever wrote one wants to know.
     pub fn fitting_rules(&self, question: &Question<'_>, case: &Case) -> Vec<Result<bool, String>> {
-        let facts = facts(question, case.kind, case.form.as_ref());
+        let facts = facts(question, case.kind, case.form.as_deref());
         let rules = self.config.rules.iter();
         rules.map(|rule| rule.when.holds(&facts)).collect()
     }
 }
 
 /// The content that a rule fills in, where it fits the form as a person's would have to.
-fn accept(fields: &Map<String, Value>, form: Option<&Form>) -> Result<Verdict, String> {
+fn accept(fields: &Map<String, Value>, form: Option<&Known>) -> Result<Verdict, String> {
     let Some(form) = form else {
         return Ok(Verdict::Accept(None));
     };
     let filled: Map<_, _> = fields
         .iter()
         .map(|(name, value)| {
-            let kind = form.field(name).map(|field| field.kind);
+            let kind = form.form.field(name).map(|field| field.kind);
             (name.clone(), as_kind(value, kind))
         })
         .collect();
@@ -117,13 +118,15 @@ fn as_kind(value: &Value, kind: Option<FieldKind>) -> Value {
 }
 
 /// What conditions are told.
-fn facts(question: &Question<'_>, kind: Kind, form: Option<&Form>) -> Map<String, Value> {
+fn facts(question: &Question<'_>, kind: Kind, form: Option<&Known>) -> Map<String, Value> {
     let arguments = question
         .arguments
         .filter(|arguments| arguments.len() <= MAX_ARGUMENTS)
         .and_then(|arguments| serde_json::from_str(arguments).ok())
         .filter(Value::is_object);
-    let fields = form.map_or(&[][..], Form::fields).iter();
+    let fields = form
+        .map_or(&[] as &[Field], |known| known.form.fields())
+        .iter();
     let fields: Vec<_> = fields.map(|field| field.name.as_str()).collect();
     let person = &question.person;
     let facts = json!({

@@ -37,6 +37,23 @@ pub struct Undeclared {
     pub required: &'static str,
 }
 
+/// What a client must have declared to be asked something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Nothing: methods that need no capability, and ones we never heard of.
+    Nothing,
+    /// Forms.
+    Form,
+    /// URLs.
+    Url,
+    /// Forms or URLs: read in one way here and in another there, it could be what was not declared.
+    Ambiguous,
+    /// Sampling.
+    Sampling,
+    /// Roots.
+    Roots,
+}
+
 const FORM: &str = r#"{"elicitation":{"form":{}}}"#;
 const URL: &str = r#"{"elicitation":{"url":{}}}"#;
 
@@ -104,6 +121,14 @@ impl ClientCapabilities {
     /// # Errors
     /// What to tell the server when the client never said that it can.
     pub fn allow(&self, question: &Message) -> Result<(), Undeclared> {
+        self.meet(Need::of(question))
+    }
+
+    /// The same, of a question of which it is known what it needs.
+    ///
+    /// # Errors
+    /// What to tell the server when the client never said that it can.
+    pub fn meet(&self, need: Need) -> Result<(), Undeclared> {
         let missing = |message, required| {
             Err(Undeclared {
                 code: -32601,
@@ -111,38 +136,29 @@ impl ClientCapabilities {
                 required,
             })
         };
-        match question.method() {
-            "elicitation/create" if !self.form && !self.url => missing(
+        let without = |message, required| {
+            Err(Undeclared {
+                code: -32602,
+                message,
+                required,
+            })
+        };
+        match need {
+            Need::Form | Need::Url | Need::Ambiguous if !self.form && !self.url => missing(
                 "the client does not support elicitation",
-                if is_url(question) == Some(true) {
-                    URL
-                } else {
-                    FORM
-                },
+                if need == Need::Url { URL } else { FORM },
             ),
-            "elicitation/create" => match (is_url(question), self.url, self.form) {
-                // Read in one way here and in another there, it could be what was not declared.
-                (None, _, _) => Err(Undeclared {
-                    code: -32602,
-                    message: "the mode is ambiguous",
-                    required: FORM,
-                }),
-                (Some(true), false, _) => Err(Undeclared {
-                    code: -32602,
-                    message: "the client does not support elicitation in URL mode",
-                    required: URL,
-                }),
-                (Some(false), _, false) => Err(Undeclared {
-                    code: -32602,
-                    message: "the client does not support elicitation in form mode",
-                    required: FORM,
-                }),
-                _ => Ok(()),
-            },
-            "sampling/createMessage" if !self.sampling => {
+            Need::Ambiguous => without("the mode is ambiguous", FORM),
+            Need::Url if !self.url => {
+                without("the client does not support elicitation in URL mode", URL)
+            }
+            Need::Form if !self.form => {
+                without("the client does not support elicitation in form mode", FORM)
+            }
+            Need::Sampling if !self.sampling => {
                 missing("the client does not support sampling", r#"{"sampling":{}}"#)
             }
-            "roots/list" if !self.roots => {
+            Need::Roots if !self.roots => {
                 missing("the client does not support roots", r#"{"roots":{}}"#)
             }
             _ => Ok(()),
@@ -150,10 +166,20 @@ impl ClientCapabilities {
     }
 }
 
-/// Whether an elicitation is in URL mode; `None` when it can be read in two ways.
-fn is_url(question: &Message) -> Option<bool> {
-    let [mode] = question.param(["mode"]).ok()?;
-    Some(mode.and_then(text).is_some_and(|mode| mode == "url"))
+impl Need {
+    /// That of a question.
+    pub fn of(question: &Message) -> Self {
+        match question.method() {
+            "elicitation/create" => match question.param(["mode"]) {
+                Ok([Some(mode)]) if text(mode).is_some_and(|mode| mode == "url") => Self::Url,
+                Ok(_) => Self::Form,
+                Err(_) => Self::Ambiguous,
+            },
+            "sampling/createMessage" => Self::Sampling,
+            "roots/list" => Self::Roots,
+            _ => Self::Nothing,
+        }
+    }
 }
 
 #[cfg(test)]

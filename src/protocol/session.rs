@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::time::Instant;
 
-use super::capability::{ClientCapabilities, Undeclared};
+use super::capability::{ClientCapabilities, Need, Undeclared};
 use super::clock::{Clock, Due, Patience};
 use super::early::Early;
 use super::message::Message;
@@ -208,12 +208,12 @@ impl Session {
         any
     }
 
-    /// Whether the server was told that it may ask this.
+    /// Whether the server was told that it may ask what needs this.
     ///
     /// # Errors
     /// What to tell it if not.
-    pub fn allows(&self, question: &Message) -> Result<(), Undeclared> {
-        self.capabilities.allow(question)
+    pub fn allows(&self, need: Need) -> Result<(), Undeclared> {
+        self.capabilities.meet(need)
     }
 
     /// The server asks something, on the stream of `cause` or on its own. The client is asked

@@ -7,6 +7,7 @@ use super::caller::Caller;
 use super::pending::Asker;
 use super::session::LiveSession;
 use crate::policy;
+use crate::protocol::capability::Need;
 use crate::protocol::message::Message;
 use crate::protocol::object::text;
 use crate::protocol::session::LegId;
@@ -18,6 +19,8 @@ pub(super) struct Asked {
     pub(super) cause: Option<LegId>,
     pub(super) question: Message,
     pub(super) asker: Asker,
+    /// What a client must have declared to be asked it.
+    pub(super) need: Need,
     pub(super) caller: Arc<Caller>,
     /// Which of the questions of its call it is, from 1 on; what asks nobody doesn't count.
     pub(super) number: u32,
@@ -35,7 +38,7 @@ impl Asked {
     pub(super) fn new(
         session: &LiveSession,
         cause: Option<LegId>,
-        question: Message,
+        (question, need): (Message, Need),
         asker: Asker,
     ) -> Self {
         let mut state = session.state();
@@ -68,6 +71,7 @@ impl Asked {
             .and_then(|[name]| name.and_then(text).map(Cow::into_owned));
         Self {
             cause,
+            need,
             question,
             asker,
             caller: caller.unwrap_or_else(|| Arc::clone(&session.caller)),
@@ -90,6 +94,7 @@ impl Asked {
         drop(state);
         Self {
             cause: Some(call),
+            need: Need::of(&question),
             question,
             asker,
             caller: caller.unwrap_or_else(|| Arc::clone(&session.caller)),
@@ -113,7 +118,7 @@ impl Asked {
             params: self.question.params().unwrap_or("{}"),
             tool: self.tool.as_deref(),
             arguments,
-            person: self.caller.person(&self.question, principal, session.tag()),
+            person: self.caller.person(self.need, principal, session.tag()),
         }
     }
 }

@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use crate::auth::Principal;
 use crate::config::{Access, Config};
 use crate::policy::{Kind, Person, Policy};
-use crate::protocol::capability::{ClientCapabilities, Undeclared};
+use crate::protocol::capability::{ClientCapabilities, Need, Undeclared};
 use crate::protocol::message::Message;
 use crate::protocol::object::{members, text};
 
@@ -50,7 +50,12 @@ impl Caller {
     /// # Errors
     /// What the server is told if not.
     pub(super) fn can_be_asked(&self, question: &Message) -> Result<(), Undeclared> {
-        self.reachable(self.can).allow(question)
+        self.meets(Need::of(question))
+    }
+
+    /// The same, of a question of which it is known what it needs.
+    pub(super) fn meets(&self, need: Need) -> Result<(), Undeclared> {
+        self.reachable(self.can).meet(need)
     }
 
     fn reachable(&self, can: ClientCapabilities) -> ClientCapabilities {
@@ -73,10 +78,10 @@ impl Caller {
         }
     }
 
-    /// What policy is told of the one who is to answer `question`.
+    /// What policy is told of the one who is to answer a question that needs this.
     pub(super) fn person<'p>(
         &'p self,
-        question: &Message,
+        need: Need,
         (principal, named): (&'p Principal, &'p str),
         session: &'p str,
     ) -> Person<'p> {
@@ -87,7 +92,7 @@ impl Caller {
             oauth_client: principal.client().unwrap_or_default(),
             session,
             client: (&self.name, &self.version),
-            headless: self.can_be_asked(question).is_err(),
+            headless: self.meets(need).is_err(),
         }
     }
 }

@@ -25,7 +25,7 @@ use super::{Answer, now};
 use crate::error::Error;
 use crate::limit::QuestionSlot;
 use crate::policy::{By, Case, Refusal, Review, Said, Verdict};
-use crate::protocol::capability::Undeclared;
+use crate::protocol::capability::{Need, Undeclared};
 use crate::protocol::elicitation::{Action as Answered, Summary};
 use crate::protocol::message::{self, Message};
 use crate::protocol::sampling;
@@ -66,7 +66,8 @@ impl LiveSession {
                 .refuse(question, &waits, (-32602, "no_call"), NO_CALL, Some(slot))
                 .await;
         }
-        let allowed = self.state().talk.allows(question);
+        let need = Need::of(question);
+        let allowed = self.state().talk.allows(need);
         if let Err(undeclared) = allowed {
             self.note_need(leg, undeclared.required);
             let (code, text) = (undeclared.code, undeclared.message);
@@ -74,8 +75,9 @@ impl LiveSession {
                 .refuse(question, &waits, (code, "undeclared"), text, Some(slot))
                 .await;
         }
-        let asked = Arc::new(Asked::new(self, leg, question.clone(), waits));
-        let (mut case, verdict) = self.policy.check(&asked.view(self));
+        let asked = Arc::new(Asked::new(self, leg, (question.clone(), need), waits));
+        let view = asked.view(self);
+        let (mut case, verdict) = self.policy.check(&view);
         if let Some(verdict) = verdict {
             return self.decide(&asked, &case, &verdict, slot).await;
         }
@@ -87,11 +89,11 @@ impl LiveSession {
             }
         };
         case.note(By::Limits, Said::Pass);
-        if let Some(verdict) = self.policy.rule(&asked.view(self), &mut case) {
+        if let Some(verdict) = self.policy.rule(&view, &mut case) {
             return self.decide(&asked, &case, &verdict, slot).await;
         }
         let consult = self.policy.has_before(&case);
-        if !consult && let Err(undeclared) = asked.caller.can_be_asked(question) {
+        if !consult && let Err(undeclared) = asked.caller.meets(need) {
             let verdict = self.absent(&asked, &mut case, undeclared);
             return self.decide(&asked, &case, &verdict, slot).await;
         }
@@ -164,7 +166,7 @@ impl LiveSession {
             return;
         };
         let verdict = verdict.or_else(|| {
-            let undeclared = asked.caller.can_be_asked(&asked.question).err()?;
+            let undeclared = asked.caller.meets(asked.need).err()?;
             Some(self.absent(asked, &mut case, undeclared))
         });
         let Some(verdict) = verdict else {

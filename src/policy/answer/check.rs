@@ -15,7 +15,7 @@ use jsonschema::paths::LocationSegment;
 use jsonschema::{ValidationError, Validator};
 use serde_json::{Map, Value};
 
-use super::{Fault, reason, schema};
+use super::{Checks, Fault, reason, schema};
 use crate::policy::form::Form;
 use crate::policy::json;
 use crate::protocol::object::entries;
@@ -44,6 +44,15 @@ impl Form {
     /// assert_eq!(reasons, ["must be at least 1", "is not an e-mail address"]);
     /// ```
     pub fn check(&self, content: &str) -> Result<(), Vec<Fault>> {
+        self.check_with(&Checks::default(), content)
+    }
+
+    /// The same, with what may have been compiled for this form before.
+    pub(in crate::policy) fn check_with(
+        &self,
+        checks: &Checks,
+        content: &str,
+    ) -> Result<(), Vec<Fault>> {
         let mut faults = Faults::new(self);
         if content.len() > MAX_CONTENT {
             faults.whole("is too long");
@@ -54,9 +63,9 @@ impl Form {
             return faults.end();
         };
         let values = Value::Object(faults.read(&named));
-        if let Some(validator) = schema::validator(self, &values) {
-            faults.validate(&validator, &values);
-        }
+        checks.validate(self, &values, |validator| {
+            faults.validate(validator, &values);
+        });
         faults.end()
     }
 }

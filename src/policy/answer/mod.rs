@@ -16,6 +16,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 pub use self::check::MAX_CONTENT;
+pub use self::schema::Checks;
 use crate::protocol::elicitation::Action;
 use crate::protocol::object::{edit, is_object, members, text};
 

@@ -5,6 +5,9 @@
 //!   counted before anything is compiled, against the size of the answer.
 //! - Patterns are matched in linear time. One that can't be is left to the server.
 //! - Nothing is fetched: references lead into the schema itself or nowhere.
+//! - What is compiled is kept with the form, unless it may be large.
+
+use std::sync::OnceLock;
 
 use jsonschema::{Draft, EmailOptions, PatternOptions, Validator};
 use serde_json::{Map, Value, json};
@@ -55,27 +58,124 @@ pub(super) fn knows(form: &Form, name: &str) -> bool {
     form.field(name).is_some() || schema.as_object().is_some_and(open) || required()
 }
 
-/// What checks answers to the form; none where that can't be done in bounded time, or at all.
-pub(super) fn validator(form: &Form, values: &Value) -> Option<Validator> {
-    let is_flat = form.outside().is_none();
-    let mut schema = if is_flat {
-        flat(form)
-    } else {
-        form.schema().clone()
-    };
-    let extent = Extent::of(&schema)?;
-    if !is_flat && extent.parts.saturating_mul(size(values)) > MAX_WORK {
-        return None;
+/// What the answers to one form are checked with: compiled for the first of them, and kept if it is small.
+#[derive(Debug, Default)]
+pub struct Checks {
+    kept: OnceLock<Compiled>,
+    /// The most parts of a schema that is kept.
+    most: usize,
+}
+
+#[derive(Debug)]
+struct Compiled {
+    validator: Option<Validator>,
+    /// How large its schema is, where answers are measured against that.
+    parts: Option<usize>,
+}
+
+impl Checks {
+    /// Keeps what it compiles of schemas with so many parts, references unfolded.
+    pub fn up_to(most: usize) -> Self {
+        Self {
+            kept: OnceLock::new(),
+            most,
+        }
     }
-    if extent.patterns > MAX_PATTERNS {
-        keep_patterns(&mut schema, &|_| false);
+
+    /// Whether it was compiled, and is kept.
+    #[cfg(test)]
+    pub(in crate::policy) fn is_kept(&self) -> bool {
+        self.kept.get().is_some()
     }
-    compile(&schema).or_else(|| {
-        keep_patterns(&mut schema, &|pattern| {
-            compile(&json!({ "pattern": pattern })).is_some()
+
+    /// Shows what checks answers to the form, if these values can be checked in bounded time, or at all.
+    pub(super) fn validate(&self, form: &Form, values: &Value, show: impl FnOnce(&Validator)) {
+        if let Some(kept) = self.kept.get() {
+            return kept.show(values, show);
+        }
+        let Some(schema) = Schema::of(form) else {
+            return;
+        };
+        if schema.parts.is_some_and(|parts| is_much(parts, values)) {
+            return;
+        }
+        let keep = schema.is_small(self.most);
+        let compiled = schema.compiled();
+        if keep {
+            self.kept.get_or_init(|| compiled).show(values, show);
+        } else {
+            compiled.show(values, show);
+        }
+    }
+}
+
+impl Compiled {
+    fn show(&self, values: &Value, show: impl FnOnce(&Validator)) {
+        if self.parts.is_some_and(|parts| is_much(parts, values)) {
+            return;
+        }
+        if let Some(validator) = &self.validator {
+            show(validator);
+        }
+    }
+}
+
+/// Whether it would take long to check these values against a schema with so many parts.
+fn is_much(parts: usize, values: &Value) -> bool {
+    parts.saturating_mul(size(values)) > MAX_WORK
+}
+
+/// A schema that can be compiled.
+struct Schema {
+    value: Value,
+    extent: Extent,
+    parts: Option<usize>,
+}
+
+impl Schema {
+    /// That of a form; none where it can't be compiled in bounded time.
+    fn of(form: &Form) -> Option<Self> {
+        let is_flat = form.outside().is_none();
+        let value = if is_flat {
+            flat(form)
+        } else {
+            form.schema().clone()
+        };
+        let extent = Extent::of(&value)?;
+        let parts = (!is_flat).then_some(extent.parts);
+        Some(Self {
+            value,
+            extent,
+            parts,
+        })
+    }
+
+    /// Whether what it is compiled to is small. That of a pattern can be large, however short it is.
+    fn is_small(&self, most: usize) -> bool {
+        let Extent {
+            parts,
+            patterns,
+            names,
+        } = self.extent;
+        parts <= most && patterns == 0 && names == 0
+    }
+
+    fn compiled(self) -> Compiled {
+        let mut schema = self.value;
+        if self.extent.patterns > MAX_PATTERNS {
+            keep_patterns(&mut schema, &|_| false);
+        }
+        let validator = compile(&schema).or_else(|| {
+            keep_patterns(&mut schema, &|pattern| {
+                compile(&json!({ "pattern": pattern })).is_some()
+            });
+            compile(&schema)
         });
-        compile(&schema)
-    })
+        Compiled {
+            validator,
+            parts: self.parts,
+        }
+    }
 }
 
 fn compile(schema: &Value) -> Option<Validator> {

@@ -27,6 +27,8 @@ pub(super) enum Part {
     BareCode,
     BareKey,
     BarePhrase,
+    /// What masks are worn for: the words of which compounds are made.
+    Known,
 }
 
 /// Which words have which part. A `*` at the end of a word stands for its endings.

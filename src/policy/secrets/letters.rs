@@ -45,6 +45,11 @@ pub(super) fn unleeted(word: &str) -> String {
         .collect()
 }
 
+/// Whether some digit or sign of a word can stand for a letter.
+pub(super) fn is_leeted(word: &str) -> bool {
+    word.contains(['0', '1', '3', '4', '@', '5', '$', '7'])
+}
+
 /// Whether a letter belongs to a script that is written without spaces between words.
 pub(super) fn is_unspaced(letter: char) -> bool {
     matches!(letter,

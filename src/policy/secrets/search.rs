@@ -5,7 +5,7 @@
 
 use super::Secret;
 use super::grammar::{Part, UNSPACED_HEADS, UNSPACED_LOST, UNSPACED_VERBS};
-use super::lexicon::{Phrase, QUESTIONS, phrase, unspaced};
+use super::lexicon::{Excuses, Phrase, QUESTIONS, phrase, unspaced};
 use super::text::{Text, Word};
 use super::words::Strength;
 
@@ -15,8 +15,8 @@ pub(super) struct Named {
     pub(super) what: Secret,
     pub(super) strength: Strength,
     pub(super) said: Said,
-    /// The words that excuse it, if some can.
-    pub(super) excuses: Option<&'static str>,
+    /// The lists of words that excuse it.
+    pub(super) excuses: Excuses,
 }
 
 /// What a text says of a secret that it names.
@@ -49,7 +49,7 @@ const NEAR: usize = 3;
 const WINDOW: usize = 24;
 
 /// The names of secrets in a text, each once for what is said of it.
-pub(super) fn named(text: &Text, role: Role) -> Vec<Named> {
+pub(super) fn named(text: &Text<'_>, role: Role) -> Vec<Named> {
     let mut found = Vec::new();
     let mut place = 0;
     while let Some(rest) = text.words.get(place..).filter(|rest| !rest.is_empty()) {
@@ -81,7 +81,7 @@ fn add(found: &mut Vec<Named>, new: Named) {
 }
 
 /// What the words around a phrase make of it.
-fn said(words: &[Word], place: usize, phrase: &Phrase, role: Role) -> Said {
+fn said(words: &[Word<'_>], place: usize, phrase: &Phrase, role: Role) -> Said {
     let start = start_of_clause(words, place);
     let before = words.get(start..place).unwrap_or_default();
     let after = rest_of_clause(words, place + phrase.length);
@@ -100,7 +100,7 @@ fn said(words: &[Word], place: usize, phrase: &Phrase, role: Role) -> Said {
     if question.is_some() && is_any(own) {
         return Said::About;
     }
-    let making = |word: &Word| phrase.what == Secret::Password && word.is(Part::Making);
+    let making = |word: &Word<'_>| phrase.what == Secret::Password && word.is(Part::Making);
     let breaker = own
         .iter()
         .position(|word| word.is(Part::Breaker) && !making(word));
@@ -116,7 +116,7 @@ fn said(words: &[Word], place: usize, phrase: &Phrase, role: Role) -> Said {
     if role == Role::Prose && before.len() > FAR {
         return Said::About;
     }
-    let ends = |word: &Word| word.is(Part::Trailer) || word.is(Part::Stop);
+    let ends = |word: &Word<'_>| word.is(Part::Trailer) || word.is(Part::Stop);
     let alone = before.len() <= NEAR && after.first().is_none_or(ends);
     if alone && phrase.strength == Strength::Strong {
         Said::Ordered
@@ -127,8 +127,8 @@ fn said(words: &[Word], place: usize, phrase: &Phrase, role: Role) -> Said {
 
 /// Whether it stands in a list of what is not to be given, as in `do not give us your phone number, PIN, or
 /// other secrets`. The words of it are those from `place` to `end`, in the clause that begins at `start`.
-fn is_unwanted(words: &[Word], start: usize, place: usize, end: usize) -> bool {
-    let and = |word: &Word| word.is(Part::And);
+fn is_unwanted(words: &[Word<'_>], start: usize, place: usize, end: usize) -> bool {
+    let and = |word: &Word<'_>| word.is(Part::And);
     let own = words.get(start..place).unwrap_or_default();
     let listed = words.get(start).is_some_and(|word| word.listed) && own.iter().all(and);
     if !listed || !(own.first().is_some_and(and) || words.get(end).is_some_and(and)) {
@@ -147,14 +147,14 @@ fn is_unwanted(words: &[Word], start: usize, place: usize, end: usize) -> bool {
 }
 
 /// Where the clause begins in which a word is.
-fn start_of_clause(words: &[Word], place: usize) -> usize {
+fn start_of_clause(words: &[Word<'_>], place: usize) -> usize {
     let from = place.saturating_sub(WINDOW);
     let until = words.get(from..=place).unwrap_or_default();
     from + until.iter().rposition(|word| word.starts).unwrap_or(0)
 }
 
 /// What is left of a clause.
-fn rest_of_clause(words: &[Word], place: usize) -> &[Word] {
+fn rest_of_clause<'w, 't>(words: &'w [Word<'t>], place: usize) -> &'w [Word<'t>] {
     let after = words.get(place..).unwrap_or_default();
     let end = after.iter().take(WINDOW).position(|word| word.starts);
     let end = end.unwrap_or_else(|| after.len().min(WINDOW));
@@ -162,34 +162,34 @@ fn rest_of_clause(words: &[Word], place: usize) -> &[Word] {
 }
 
 /// Whether these words end with those that announce an example.
-fn is_example(words: &[Word]) -> bool {
+fn is_example(words: &[Word<'_>]) -> bool {
     let eg = || {
-        let last = words.iter().rev().take(2).map(|word| word.text.as_str());
+        let last = words.iter().rev().take(2).map(|word| &*word.text);
         last.clone().eq(["g", "e"]) || last.eq(["b", "z"])
     };
     words.last().is_some_and(|word| word.is(Part::Example)) || eg()
 }
 
 /// Where a question ends to which the answer is what follows.
-fn end_of_question(before: &[Word]) -> Option<usize> {
-    let found = |question: &Vec<Word>| {
+fn end_of_question(before: &[Word<'_>]) -> Option<usize> {
+    let found = |question: &Vec<String>| {
         let mut starts = before.windows(question.len().max(1));
-        let same = |window: &[Word]| window.iter().zip(question).all(|(a, b)| a.text == b.text);
+        let same = |window: &[Word<'_>]| window.iter().zip(question).all(|(a, b)| a.text == **b);
         Some(starts.position(same)? + question.len())
     };
     QUESTIONS.iter().filter_map(found).max()
 }
 
 /// Whether any thing of the name is meant, and not one that somebody has.
-fn is_any(own: &[Word]) -> bool {
+fn is_any(own: &[Word<'_>]) -> bool {
     // In Portuguese the article is that of a thing which is known: `a sua senha`.
-    let known = |word: &Word| matches!(word.text.as_str(), "sua" | "tua");
+    let known = |word: &Word<'_>| matches!(&*word.text, "sua" | "tua");
     own.first().is_some_and(|word| word.is(Part::Any)) && !own.get(1).is_some_and(known)
 }
 
 /// Whether the words before the name of a secret, with the last verb at this place, ask for something
 /// else, or ask not to type it.
-fn is_elsewhere(before: &[Word], verb: Option<usize>) -> bool {
+fn is_elsewhere(before: &[Word<'_>], verb: Option<usize>) -> bool {
     let Some(verb) = verb else {
         return before.iter().any(|word| word.is(Part::Never));
     };
@@ -205,7 +205,7 @@ fn is_elsewhere(before: &[Word], verb: Option<usize>) -> bool {
 
 /// The words that belong to the name of a secret: after the verb or question that ends at this place,
 /// and after what else is asked for.
-fn own_words(before: &[Word], asked: Option<usize>) -> &[Word] {
+fn own_words<'w, 't>(before: &'w [Word<'t>], asked: Option<usize>) -> &'w [Word<'t>] {
     let and = before.iter().rposition(|word| word.is(Part::And));
     let from = asked.max(and.map(|and| and + 1));
     match before.get(from.unwrap_or(0)..).unwrap_or_default() {
@@ -216,7 +216,7 @@ fn own_words(before: &[Word], asked: Option<usize>) -> &[Word] {
 }
 
 /// Whether what follows the name of a secret is what the text is really about.
-fn is_about(after: &[Word], strength: Strength) -> bool {
+fn is_about(after: &[Word<'_>], strength: Strength) -> bool {
     for word in after {
         if word.is(Part::Head) {
             return true;
@@ -257,7 +257,7 @@ fn in_flow(flow: &str, role: Role, found: &mut Vec<Named>) {
                     what,
                     strength: Strength::Strong,
                     said: said_in_flow(before, after, ordered, role),
-                    excuses: None,
+                    excuses: Excuses::default(),
                 },
             );
         }

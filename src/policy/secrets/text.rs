@@ -4,49 +4,52 @@
 //! `p4ssw0rd` and a `pаsswоrd` with two Cyrillic letters the same one.
 //!
 //! # Invariants
-//! - The work is linear in the text.
-//! - A mask is taken off only where a word of [`words::COMPOUNDS`] is under it: other words keep the
+//! - The work is linear in the text. What is ASCII, as most of it is, is read where it stands: nothing can look
+//!   like something else there but digits and signs, and no letter has an accent.
+//! - A mask is taken off only where a word of [`COMPOUNDS`](super::words::COMPOUNDS) is under it: other words keep the
 //!   letters and digits that they have.
 
-use std::collections::HashSet;
-use std::sync::LazyLock;
+use std::borrow::Cow;
 
-use super::grammar::{self, Part};
-use super::letters::{is_unspaced, latin, plain, small, unleeted};
-use super::lexicon::Parts;
-use super::words;
+use super::grammar::Part;
+use super::letters::{is_leeted, is_unspaced, latin, plain, small};
+use super::lexicon::{Excuses, Parts, meaning};
+use super::masks::{compound, is_masked, unmasked};
 
 /// A text, ready to be searched.
 #[derive(Debug, Default)]
-pub(super) struct Text {
+pub(super) struct Text<'t> {
     /// Its words.
-    pub(super) words: Vec<Word>,
-    /// The same, each once.
-    pub(super) vocabulary: HashSet<String>,
-    /// The same without spaces, for scripts that have none; a line break where a clause ends.
+    pub(super) words: Vec<Word<'t>>,
+    /// The same without spaces, for scripts that have none; a line break where a clause ends. Empty where all is
+    /// ASCII.
     pub(super) flow: String,
 }
 
 /// One word, in small letters without accents.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Word {
-    pub(super) text: String,
+pub(super) struct Word<'t> {
+    pub(super) text: Cow<'t, str>,
     /// Whether a clause ends before it.
     pub(super) starts: bool,
     /// Whether that is only by a comma.
     pub(super) listed: bool,
     /// What it can be in a sentence.
     parts: Parts,
+    /// What it excuses.
+    excuses: Excuses,
 }
 
-impl Word {
-    fn new(text: String, starts: bool) -> Self {
-        let parts = Parts::of(&text);
+impl<'t> Word<'t> {
+    fn new(text: impl Into<Cow<'t, str>>, starts: bool) -> Self {
+        let text = text.into();
+        let (parts, excuses) = meaning(&text);
         Self {
             text,
             starts,
             listed: false,
             parts,
+            excuses,
         }
     }
 
@@ -56,19 +59,49 @@ impl Word {
     }
 }
 
-/// The words under which no mask is looked for: they are themselves what masks are worn for.
-static KNOWN: LazyLock<HashSet<&str>> = LazyLock::new(|| {
-    let apart = words::COMPOUNDS
-        .iter()
-        .flat_map(|(_, apart)| apart.split(' '));
-    apart.collect()
-});
-
 /// How many single letters in a row may be one word.
 const SPELLED: usize = 4;
 
-impl Text {
-    pub(super) fn read(text: &str) -> Self {
+impl<'t> Text<'t> {
+    pub(super) fn read(text: &'t str) -> Self {
+        if text.is_ascii() {
+            Self::read_ascii(text)
+        } else {
+            Self::read_any(text)
+        }
+    }
+
+    fn read_ascii(text: &'t str) -> Self {
+        let mut read = Self::default();
+        let mut chunk = None;
+        let (mut starts, mut comma) = (true, false);
+        let mut before = ' ';
+        let mut letters = text.char_indices().peekable();
+        while let Some((place, letter)) = letters.next() {
+            let next = letters.peek().map_or(' ', |(_, next)| *next);
+            if letter.is_ascii_alphanumeric() || is_inside(letter, chunk.is_none(), next) {
+                chunk.get_or_insert(place);
+            } else {
+                if let Some(from) = chunk.take() {
+                    let chunk = text.get(from..place).unwrap_or_default();
+                    read.take_ascii(chunk, &mut starts, &mut comma);
+                }
+                if ends_clause(before, letter, next) {
+                    comma = letter == ',' && (comma || !starts);
+                    starts = true;
+                }
+            }
+            before = letter;
+        }
+        if let Some(chunk) = chunk.and_then(|from| text.get(from..)) {
+            read.take_ascii(chunk, &mut starts, &mut comma);
+        }
+        read.join_spelled();
+        read
+    }
+
+    /// Reads what may be in any script.
+    pub(super) fn read_any(text: &str) -> Self {
         let letters: Vec<char> = plain(text).collect();
         let mut read = Self::default();
         let mut chunk: Vec<char> = Vec::new();
@@ -76,11 +109,7 @@ impl Text {
         let mut before = ' ';
         for (place, &letter) in letters.iter().enumerate() {
             let next = letters.get(place + 1).copied().unwrap_or(' ');
-            // Inside of a word these are letters in disguise.
-            let sign = |letter: char| matches!(letter, '@' | '$');
-            let inside =
-                sign(letter) && !chunk.is_empty() && (next.is_alphanumeric() || sign(next));
-            if letter.is_alphanumeric() || inside {
+            if letter.is_alphanumeric() || is_inside(letter, chunk.is_empty(), next) {
                 chunk.push(letter);
                 small(letter, &mut read.flow);
             } else {
@@ -95,9 +124,13 @@ impl Text {
         }
         read.take(&mut chunk, &mut starts, &mut comma);
         read.join_spelled();
-        let words = read.words.iter().map(|word| word.text.clone());
-        read.vocabulary = words.collect();
         read
+    }
+
+    /// What its words excuse.
+    pub(super) fn excuses(&self) -> Excuses {
+        let words = self.words.iter();
+        words.fold(Excuses::default(), |all, word| all | word.excuses)
     }
 
     /// Takes a run of letters and digits apart into words.
@@ -114,12 +147,58 @@ impl Text {
         }
     }
 
+    /// The same with one that is ASCII.
+    fn take_ascii(&mut self, chunk: &'t str, starts: &mut bool, comma: &mut bool) {
+        let first = self.words.len();
+        let mut rest = chunk;
+        let mut pieces = 0;
+        while !rest.is_empty() {
+            let (piece, after) = rest
+                .split_at_checked(first_piece(rest))
+                .unwrap_or((rest, ""));
+            rest = after;
+            pieces += 1;
+            let piece = lower(piece);
+            if let Some(words) = compound(&piece) {
+                let words = words.map(|word| Word::new(word.to_owned(), false));
+                self.words.extend(words);
+            } else {
+                self.words.push(Word::new(piece, false));
+            }
+        }
+        let known = self
+            .words
+            .iter()
+            .skip(first)
+            .any(|word| word.is(Part::Known));
+        if !known
+            && (pieces > 1 || is_leeted(chunk))
+            && let Some(hidden) = unmasked(&lower(chunk))
+        {
+            self.words.truncate(first);
+            let hidden = hidden.into_iter().map(|word| Word::new(word, false));
+            self.words.extend(hidden);
+        }
+        if let Some(word) = self.words.get_mut(first) {
+            word.starts = std::mem::take(starts);
+            word.listed = std::mem::take(comma);
+        }
+    }
+
     /// Makes one word of letters that stand alone, if they hide one.
     fn join_spelled(&mut self) {
+        let single = |word: &Word<'_>| {
+            let mut letters = word.text.chars();
+            letters.next().is_some() && letters.next().is_none()
+        };
+        let mut windows = self.words.windows(SPELLED);
+        if !windows.any(|words| words.iter().all(single)) {
+            return;
+        }
         let words = std::mem::take(&mut self.words);
-        let mut run: Vec<Word> = Vec::new();
+        let mut run: Vec<Word<'t>> = Vec::new();
         for word in words {
-            let single = word.text.chars().count() == 1;
+            let single = single(&word);
             if !single || (word.starts && !run.is_empty()) {
                 self.end_run(&mut run);
             }
@@ -132,8 +211,8 @@ impl Text {
         self.end_run(&mut run);
     }
 
-    fn end_run(&mut self, run: &mut Vec<Word>) {
-        let whole: String = run.iter().map(|word| word.text.as_str()).collect();
+    fn end_run(&mut self, run: &mut Vec<Word<'t>>) {
+        let whole: String = run.iter().map(|word| &*word.text).collect();
         let hidden = if run.len() < SPELLED {
             None
         } else {
@@ -150,6 +229,12 @@ impl Text {
                 .push(Word::new(text, std::mem::take(&mut starts)));
         }
     }
+}
+
+/// Whether a sign belongs to the word in which it stands, as a letter in disguise.
+fn is_inside(sign: char, first: bool, next: char) -> bool {
+    let is = |letter: char| matches!(letter, '@' | '$');
+    is(sign) && !first && (next.is_alphanumeric() || is(next))
 }
 
 /// Whether a sign between two words ends a clause, where the letters beside it are these.
@@ -179,16 +264,42 @@ fn pieces(chunk: &[char]) -> Vec<String> {
         } else {
             piece
         };
-        match compound(&piece) {
-            Some(words) => apart.extend(words),
-            None => apart.push(piece),
+        if let Some(words) = compound(&piece) {
+            apart.extend(words.map(str::to_owned));
+        } else {
+            apart.push(piece);
         }
     }
-    let known = |words: &[String]| words.iter().any(|word| KNOWN.contains(word.as_str()));
-    if known(&apart) {
+    // No mask is looked for over words that masks are worn for.
+    let known = |word: &String| meaning(word).0.has(Part::Known);
+    if apart.iter().any(known) {
         return apart;
     }
     unmasked(&whole).unwrap_or(apart)
+}
+
+/// A text that is ASCII in small letters.
+fn lower(text: &str) -> Cow<'_, str> {
+    if text.bytes().any(|letter| letter.is_ascii_uppercase()) {
+        text.to_ascii_lowercase().into()
+    } else {
+        text.into()
+    }
+}
+
+/// Where the first word of an identifier that is ASCII ends: before a capital, a digit, or what is none.
+fn first_piece(identifier: &str) -> usize {
+    let letters = identifier.as_bytes();
+    let mut pairs = letters.windows(2).enumerate();
+    let cut = pairs.find(|(place, pair)| {
+        let [before, letter] = pair else { return false };
+        let capital = letter.is_ascii_uppercase()
+            && (before.is_ascii_lowercase()
+                || (before.is_ascii_uppercase()
+                    && letters.get(place + 2).is_some_and(u8::is_ascii_lowercase)));
+        capital || before.is_ascii_digit() != letter.is_ascii_digit()
+    });
+    cut.map_or(letters.len(), |(place, _)| place + 1)
 }
 
 /// Takes an identifier apart: at capitals, at digits, and where a script without spaces begins.
@@ -213,40 +324,4 @@ fn split(chunk: &[char]) -> Vec<String> {
     }
     pieces.push(piece);
     pieces
-}
-
-/// The words under the masks of one, if there is one that masks are worn for.
-fn unmasked(word: &str) -> Option<Vec<String>> {
-    let latin = latin(word);
-    compound(&latin).or_else(|| compound(&unleeted(&latin)))
-}
-
-/// Whether a word is to look like another: nobody writes one in two alphabets, except to hide it.
-fn is_masked(word: &str) -> bool {
-    if word.is_ascii() {
-        return false;
-    }
-    let latin = latin(word);
-    let mixed = word.contains(|letter: char| letter.is_ascii_lowercase()) && latin.is_ascii();
-    mixed || grammar::MASKED.contains(&latin.as_str())
-}
-
-/// A word that is, begins or ends with one that people write together, taken apart.
-fn compound(word: &str) -> Option<Vec<String>> {
-    words::COMPOUNDS.iter().find_map(|(joined, apart)| {
-        let (before, after) = if let Some(end) = joined.strip_prefix('*') {
-            (word.strip_suffix(end)?, "")
-        } else if let Some(after) = word.strip_prefix(joined) {
-            ("", after)
-        } else {
-            (word.strip_suffix(joined)?, "")
-        };
-        let words = apart.split(' ');
-        let all = std::iter::once(before).chain(words).chain([after]);
-        Some(
-            all.filter(|word| !word.is_empty())
-                .map(str::to_owned)
-                .collect(),
-        )
-    })
 }

@@ -17,7 +17,7 @@ use crate::config::ServerName;
 use crate::error::Error;
 use crate::limit::{Limiter, QuestionSlot};
 use crate::policy::{self, By, Case, Policy, Refusal, Said, Verdict};
-use crate::protocol::capability::{ClientCapabilities, Undeclared};
+use crate::protocol::capability::{ClientCapabilities, Need, Undeclared};
 use crate::protocol::elicitation::Summary;
 use crate::protocol::message::{self, Message};
 use crate::protocol::mirror;
@@ -237,7 +237,7 @@ impl Flow {
             tool: self.tool.as_deref(),
             arguments,
             // There is no session.
-            person: self.caller.person(question, principal, ""),
+            person: self.caller.person(Need::of(question), principal, ""),
         }
     }
 

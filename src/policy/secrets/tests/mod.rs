@@ -3,6 +3,7 @@
 mod properties;
 mod wording;
 
+use super::wording::MAX_MESSAGE;
 use super::*;
 use crate::protocol::object::{members, quoted, text};
 

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::super::text::Text;
 use super::*;
 
 /// A text made of words that matter here.
@@ -30,7 +31,58 @@ fn field() -> impl Strategy<Value = String> {
     })
 }
 
+/// Parts of words in ASCII, with what masks, joins and parts them.
+fn ascii() -> impl Strategy<Value = String> {
+    let part = proptest::sample::select(vec![
+        "pass",
+        "word",
+        "Word",
+        "API",
+        "Key",
+        "otp",
+        "p",
+        "s",
+        "W",
+        "0",
+        "4",
+        "5",
+        "$",
+        "@",
+        "2024",
+        "t0k3n",
+        "pa$$",
+        "_",
+        "-",
+        " - ",
+        " ",
+        ". ",
+        ".",
+        ",",
+        ", ",
+        ": ",
+        ":",
+        "!",
+        "\n",
+        "e.g",
+        "HTTPToken",
+        "x",
+        "'",
+        "*",
+        "\u{7f}",
+    ]);
+    let parts = proptest::collection::vec(part, 0..12).prop_map(|parts| parts.concat());
+    prop_oneof![parts, "[ -~]{0,24}"]
+}
+
 proptest! {
+    /// The short way through a text is no other way.
+    #[test]
+    fn what_is_ascii_has_the_words_that_it_has_beside_other_letters(text in ascii()) {
+        let alone = Text::read(&text);
+        let any = Text::read_any(&text);
+        prop_assert_eq!(alone.words, any.words);
+    }
+
     /// Nobody makes a form harmless by adding to it.
     #[test]
     fn what_is_asked_stays_asked_when_fields_are_added(
