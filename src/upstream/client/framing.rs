@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn what_could_be_read_in_two_ways_is_refused() {
         let long = [b'a'; LINE + 2];
-        let trailers = [b"0\r\n".as_slice(), &[b'a'; TRAILERS + 2]].concat();
+        let trailers = [b"0\r\n".to_vec(), vec![b'a'; TRAILERS + 2]].concat();
         let bad: [&[u8]; 11] = [
             b"\r\n",
             b"2\n{}",

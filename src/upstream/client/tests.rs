@@ -89,8 +89,11 @@ impl Server {
 /// Reads one request; none when the client has closed.
 async fn head(socket: &mut TcpStream) -> Option<String> {
     let mut all = Vec::new();
-    while !(all.starts_with(b"GET") && all.ends_with(b"\r\n\r\n")) && !all.ends_with(b"\r\n\r\n{}")
-    {
+    let whole = |all: &[u8]| {
+        let end = if all.starts_with(b"GET") { "" } else { "{}" };
+        all.ends_with(format!("\r\n\r\n{end}").as_bytes())
+    };
+    while !whole(&all) {
         let mut byte = [0];
         if socket.read(&mut byte).await.ok()? == 0 {
             return None;
