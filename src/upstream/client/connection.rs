@@ -139,6 +139,11 @@ impl Resting {
         !self.connection.driver.is_open()
     }
 
+    /// Whether the end of an answer is still to come on it.
+    pub(super) fn is_unfinished(&self) -> bool {
+        self.rest.is_some() && !self.is_closed()
+    }
+
     pub(super) fn into_connection(self) -> Connection {
         self.connection
     }
@@ -155,9 +160,14 @@ impl Incoming {
     /// The answer has said what was asked: its end need not be waited for before the connection can be used
     /// again.
     pub fn finish(&mut self) {
-        if let Some(connection) = self.connection.take() {
-            let rest = self.body.take().filter(|body| !body.is_end_stream());
-            self.home.keep(Resting { connection, rest });
+        let Some(connection) = self.connection.take() else {
+            return;
+        };
+        let rest = self.body.take().filter(|body| !body.is_end_stream());
+        let mut resting = Resting { connection, rest };
+        // One that the server closes after its answer is closed here, too.
+        if resting.is_ready() || resting.is_unfinished() {
+            self.home.keep(resting);
         }
     }
 }

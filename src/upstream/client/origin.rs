@@ -26,6 +26,10 @@ use super::listening::Listening;
 /// request written into a closing connection is lost, and must not be sent twice.
 const POOL_IDLE: Duration = Duration::from_secs(4);
 
+/// Connections at most on which the end of an answer is waited for that has said what was asked: some servers
+/// never end theirs.
+const UNFINISHED: usize = 32;
+
 /// Makes connections.
 pub(super) type Connector = HttpsConnector<HttpConnector>;
 
@@ -169,6 +173,10 @@ impl Origin {
     /// Keeps a connection for the next request.
     pub(super) fn keep(self: &Arc<Self>, resting: Resting) {
         let mut idle = self.idle.lock();
+        let unfinished = |(_, resting): &&(Instant, Resting)| resting.is_unfinished();
+        if resting.is_unfinished() && idle.waiting.iter().filter(unfinished).count() >= UNFINISHED {
+            return;
+        }
         idle.waiting.push((now(), resting));
         if !idle.watched
             && let Ok(runtime) = tokio::runtime::Handle::try_current()

@@ -206,6 +206,41 @@ async fn a_connection_whose_answer_goes_on_is_not_used_for_another_request() {
 }
 
 #[tokio::test]
+async fn a_connection_that_the_server_closes_after_its_answer_is_not_kept() {
+    let server = Server::start(|socket, _| {
+        let last = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}";
+        Box::pin(say(socket, last))
+    })
+    .await;
+    let client = client();
+    for _ in 0..3 {
+        assert_eq!(
+            body(client.send(server.request()).await.unwrap()).await,
+            "{}"
+        );
+        server.until_open(0).await;
+    }
+    assert_eq!((server.seen(), server.requests()), (3, 3));
+}
+
+#[tokio::test]
+async fn answers_that_never_end_do_not_pile_up() {
+    let server = Server::start(|socket, _| {
+        let begun = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n";
+        Box::pin(say(socket, begun))
+    })
+    .await;
+    let client = client();
+    for _ in 0..50 {
+        let mut answer = client.send(server.request()).await.unwrap().into_body();
+        assert!(answer.frame().await.unwrap().is_ok());
+        answer.finish();
+    }
+    server.until_open(32).await;
+    assert_eq!((server.seen(), server.requests()), (50, 50));
+}
+
+#[tokio::test]
 async fn requests_at_once_have_a_connection_each() {
     let server = Server::start(|socket, _| {
         Box::pin(async move {
