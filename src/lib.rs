@@ -27,13 +27,14 @@
 //! # The way of a request
 //!
 //! ```text
-//! client ──POST──► http::listener ─► http::mcp, http::visit
+//! client ──POST──► http::listener ─► http::connection ─► http::mcp, http::visit
 //!                    1 route      which server
 //!                    2 who        auth: a principal, or 401 with a challenge
 //!                    3 envelope   protocol::message: id and method, borrowed from the bytes
 //!                    4 session    relay: found by id, server and principal
 //!                    5 limit      limit: may they ask now
-//!                    6 exchange   relay::exchange ─► upstream::server ─► server
+//!                    6 exchange   relay::exchange ─► upstream::server ─► upstream::client ─► server
+//!                                 all in the task of the client's connection, until the answer has a head
 //!                                 a session that the server has lost: relay::renew
 //! client ◄─SSE── http::stream ◄── relay::deliver ◄── protocol::session ◄── relay::exchange
 //!                                   │ question

@@ -29,13 +29,11 @@ async fn troubles(ask: impl AsyncFn(&Gateway, &str) -> Reply) {
     let page = async |status: u16, media: &'static str, body: &'static str| {
         Server::with(|habits| habits.always = Some((status, media, body))).await
     };
-    let closed = {
-        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        format!(
-            "http://{}/mcp?key=hidden-query",
-            taken.local_addr().unwrap()
-        )
-    };
+    // Nobody listens there, and as long as it is taken nobody else will.
+    let taken = tokio::net::TcpSocket::new_v4().unwrap();
+    taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let closed = taken.local_addr().unwrap();
+    let closed = format!("http://{closed}/mcp?key=hidden-query");
     let mut setup = Setup::new().server_at("closed", &closed, "{}").server_at(
         "nowhere",
         "http://nowhere.invalid/mcp",
