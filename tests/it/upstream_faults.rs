@@ -227,10 +227,10 @@ async fn half_a_server(socket: &mut tokio::net::TcpStream, executed: &AtomicUsiz
 /// Nobody is there at all.
 #[tokio::test]
 async fn a_server_that_is_down() {
-    // A port that was free a moment ago, and is bound by nobody.
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-    drop(listener);
+    // Nobody listens there, and as long as it is taken nobody else will.
+    let taken = tokio::net::TcpSocket::new_v4().unwrap();
+    taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let url = format!("http://{}/mcp", taken.local_addr().unwrap());
     let gateway = Setup::new().server_at("alpha", &url, "{}").start().await;
     let body = crate::support::client::initialize("2025-11-25", NOTHING);
     let mut reply = Client::new(&gateway, "alpha").post(body).await;

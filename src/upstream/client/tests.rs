@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use super::{ClientError, HttpClient, Incoming, Listening, read};
 
@@ -334,9 +334,10 @@ async fn what_a_server_has_read_is_not_sent_again() {
 
 #[tokio::test]
 async fn nobody_there_means_that_nothing_was_sent() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/", listener.local_addr().unwrap());
-    drop(listener);
+    // Nobody listens there, and as long as it is taken nobody else will.
+    let taken = TcpSocket::new_v4().unwrap();
+    taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let url = format!("http://{}/", taken.local_addr().unwrap());
     for url in [url.as_str(), "/only/a/path"] {
         let request = Request::get(url).body(Full::default()).unwrap();
         let refused = client().send(request).await;

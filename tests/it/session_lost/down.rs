@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 
 use super::failure;
@@ -53,7 +53,7 @@ impl Way {
     }
 
     fn open(&mut self) {
-        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        let socket = TcpSocket::new_v4().unwrap();
         socket.set_reuseaddr(true).unwrap();
         socket.bind(self.at).unwrap();
         self.serve(socket.listen(64).unwrap());
@@ -206,10 +206,13 @@ async fn an_answer_reaches_a_server_that_is_back_after_a_moment() {
 #[tokio::test]
 async fn of_several_addresses_the_one_that_works_is_found() {
     let server = Server::start().await;
-    let mut urls = Vec::new();
+    let (mut urls, mut taken) = (Vec::new(), Vec::new());
     for _ in 0..4 {
-        let gone = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        urls.push(format!("http://{}/mcp", gone.local_addr().unwrap()));
+        // Nobody listens there, and as long as it is taken nobody else will.
+        let place = TcpSocket::new_v4().unwrap();
+        place.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        urls.push(format!("http://{}/mcp", place.local_addr().unwrap()));
+        taken.push(place);
     }
     urls.push(server.url());
     let keys = format!("{{ url: [{}] }}", urls.join(", "));
