@@ -153,14 +153,9 @@ impl Endpoint {
         &self,
         request: Box<Request<Full<Bytes>>>,
     ) -> Result<Response<Incoming>, ClientError> {
-        let asked = self.breaker.lock().ask(now());
-        asked.map_err(ClientError::Resting)?;
-        // Not only with the answer: a server may take its time for that, and others need not wait to see it.
-        let reached = || self.breaker.lock().good();
-        let answer = self.origin.send(request, reached).await;
-        if matches!(answer, Err(ClientError::Connect(_))) {
-            self.breaker.lock().bad(now());
-        }
+        self.ask_breaker()?;
+        let answer = self.origin.send(request, || self.is_reached()).await;
+        self.heard(&answer);
         answer
     }
 
@@ -170,14 +165,28 @@ impl Endpoint {
         url: &Uri,
         head: HeaderMap,
     ) -> Result<Response<Listening>, ClientError> {
+        self.ask_breaker()?;
+        let answer = self.origin.listen(url, head, || self.is_reached()).await;
+        self.heard(&answer);
+        answer
+    }
+
+    /// Whether it may be tried.
+    fn ask_breaker(&self) -> Result<(), ClientError> {
         let asked = self.breaker.lock().ask(now());
-        asked.map_err(ClientError::Resting)?;
-        let reached = || self.breaker.lock().good();
-        let answer = self.origin.listen(url, head, reached).await;
+        asked.map_err(ClientError::Resting)
+    }
+
+    /// There is a connection. Told not only with the answer: a server may take its time for that, and others need
+    /// not wait to see it.
+    fn is_reached(&self) {
+        self.breaker.lock().good();
+    }
+
+    fn heard<B>(&self, answer: &Result<Response<B>, ClientError>) {
         if matches!(answer, Err(ClientError::Connect(_))) {
             self.breaker.lock().bad(now());
         }
-        answer
     }
 
     /// What each request of a session says.

@@ -47,6 +47,21 @@ impl Driver {
         }
     }
 
+    /// What comes next of an answer on the connection.
+    fn bring(
+        &mut self,
+        body: &mut hyper::body::Incoming,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        // To ask is to let the connection read.
+        let frame = Pin::new(&mut *body).poll_frame(&mut nobody());
+        if frame.is_ready() {
+            return frame;
+        }
+        self.run(cx);
+        Pin::new(body).poll_frame(&mut nobody())
+    }
+
     fn is_open(&self) -> bool {
         self.0.is_some()
     }
@@ -120,12 +135,7 @@ impl Resting {
         // At most so much is read of an answer that has said what was asked.
         for _ in 0..4 {
             let Some(rest) = &mut self.rest else { break };
-            let mut frame = Pin::new(&mut *rest).poll_frame(&mut nobody());
-            if frame.is_pending() {
-                self.connection.driver.run(&mut nobody());
-                frame = Pin::new(rest).poll_frame(&mut nobody());
-            }
-            match frame {
+            match self.connection.driver.bring(rest, &mut nobody()) {
                 Poll::Ready(Some(_)) => {}
                 Poll::Ready(None) => self.rest = None,
                 Poll::Pending => return false,
@@ -184,12 +194,7 @@ impl Body for Incoming {
         let (Some(body), Some(connection)) = (&mut this.body, &mut this.connection) else {
             return Poll::Ready(None);
         };
-        // To ask is to let the connection read.
-        let mut frame = Pin::new(&mut *body).poll_frame(&mut nobody());
-        if frame.is_pending() {
-            connection.driver.run(cx);
-            frame = Pin::new(body).poll_frame(&mut nobody());
-        }
+        let frame = connection.driver.bring(body, cx);
         if matches!(frame, Poll::Ready(None)) {
             this.finish();
         }

@@ -182,6 +182,7 @@ impl Origin {
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
             idle.watched = true;
+            // The end of the gateway need not wait for it: it holds nothing.
             runtime.spawn(watch(Arc::downgrade(self)));
         }
     }

@@ -70,6 +70,12 @@ impl Server {
             .unwrap()
     }
 
+    /// A request is sent, and answered.
+    async fn answers(&self, client: &HttpClient) {
+        let answer = client.send(self.request()).await.unwrap();
+        assert_eq!(body(answer).await, "{}");
+    }
+
     fn seen(&self) -> usize {
         self.seen.load(Ordering::SeqCst)
     }
@@ -108,6 +114,17 @@ async fn say(mut socket: TcpStream, text: &'static str) -> Option<TcpStream> {
     Some(socket)
 }
 
+/// The second request on a connection is read, and then that is closed.
+fn close_at_the_second(socket: TcpStream, nth: usize) -> Acting {
+    Box::pin(async move {
+        if nth == 2 {
+            None
+        } else {
+            say(socket, JSON).await
+        }
+    })
+}
+
 fn client() -> HttpClient {
     HttpClient::new(Duration::from_secs(5)).unwrap()
 }
@@ -116,6 +133,9 @@ async fn body(response: Response<Incoming>) -> Bytes {
     read(response.into_body(), 1 << 20).await.unwrap()
 }
 
+/// An answer whose end does not come.
+const BEGUN: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n";
+
 const JSON: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
 
 #[tokio::test]
@@ -123,10 +143,7 @@ async fn a_connection_serves_one_request_after_the_other() {
     let server = Server::start(|socket, _| Box::pin(say(socket, JSON))).await;
     let client = client();
     for _ in 0..20 {
-        assert_eq!(
-            body(client.send(server.request()).await.unwrap()).await,
-            "{}"
-        );
+        server.answers(&client).await;
     }
     assert_eq!((server.seen(), server.requests()), (1, 20));
 }
@@ -157,10 +174,7 @@ async fn a_connection_is_used_again_after_a_chunked_answer() {
     .await;
     let client = client();
     for _ in 0..5 {
-        assert_eq!(
-            body(client.send(server.request()).await.unwrap()).await,
-            "{}"
-        );
+        server.answers(&client).await;
     }
     assert_eq!((server.seen(), server.requests()), (1, 5));
 }
@@ -191,11 +205,7 @@ async fn who_has_heard_enough_need_not_wait_for_the_end_of_an_answer() {
 
 #[tokio::test]
 async fn a_connection_whose_answer_goes_on_is_not_used_for_another_request() {
-    let server = Server::start(|socket, _| {
-        let begun = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n";
-        Box::pin(say(socket, begun))
-    })
-    .await;
+    let server = Server::start(|socket, _| Box::pin(say(socket, BEGUN))).await;
     let client = client();
     for _ in 0..2 {
         let mut answer = client.send(server.request()).await.unwrap().into_body();
@@ -214,10 +224,7 @@ async fn a_connection_that_the_server_closes_after_its_answer_is_not_kept() {
     .await;
     let client = client();
     for _ in 0..3 {
-        assert_eq!(
-            body(client.send(server.request()).await.unwrap()).await,
-            "{}"
-        );
+        server.answers(&client).await;
         server.until_open(0).await;
     }
     assert_eq!((server.seen(), server.requests()), (3, 3));
@@ -225,11 +232,7 @@ async fn a_connection_that_the_server_closes_after_its_answer_is_not_kept() {
 
 #[tokio::test]
 async fn answers_that_never_end_do_not_pile_up() {
-    let server = Server::start(|socket, _| {
-        let begun = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n";
-        Box::pin(say(socket, begun))
-    })
-    .await;
+    let server = Server::start(|socket, _| Box::pin(say(socket, BEGUN))).await;
     let client = client();
     for _ in 0..50 {
         let mut answer = client.send(server.request()).await.unwrap().into_body();
@@ -258,11 +261,7 @@ async fn requests_at_once_have_a_connection_each() {
 
 #[tokio::test]
 async fn to_drop_an_answer_that_goes_on_closes_its_connection() {
-    let server = Server::start(|socket, _| {
-        let begun = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n";
-        Box::pin(say(socket, begun))
-    })
-    .await;
+    let server = Server::start(|socket, _| Box::pin(say(socket, BEGUN))).await;
     let client = client();
     let answer = client.send(server.request()).await.unwrap();
     server.until_open(1).await;
@@ -299,10 +298,7 @@ async fn a_request_finds_another_connection_when_the_server_has_closed_the_one_t
     .await;
     let client = client();
     for _ in 0..5 {
-        assert_eq!(
-            body(client.send(server.request()).await.unwrap()).await,
-            "{}"
-        );
+        server.answers(&client).await;
         server.until_open(0).await;
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -311,22 +307,9 @@ async fn a_request_finds_another_connection_when_the_server_has_closed_the_one_t
 
 #[tokio::test]
 async fn what_a_server_has_read_is_not_sent_again() {
-    let server = Server::start(|socket, nth| {
-        Box::pin(async move {
-            // The second request on a connection is read, and then it is closed.
-            if nth == 2 {
-                None
-            } else {
-                say(socket, JSON).await
-            }
-        })
-    })
-    .await;
+    let server = Server::start(close_at_the_second).await;
     let client = client();
-    assert_eq!(
-        body(client.send(server.request()).await.unwrap()).await,
-        "{}"
-    );
+    server.answers(&client).await;
     let lost = client.send(server.request()).await;
     assert!(matches!(lost, Err(ClientError::Broken(_))), "{lost:?}");
     assert_eq!((server.seen(), server.requests()), (1, 2));
@@ -383,10 +366,7 @@ async fn a_connection_that_nobody_uses_is_closed_after_a_while() {
     tokio::time::advance(Duration::from_secs(5)).await;
     tokio::time::resume();
     server.until_open(0).await;
-    assert_eq!(
-        body(client.send(server.request()).await.unwrap()).await,
-        "{}"
-    );
+    server.answers(&client).await;
 }
 
 /// Asks for a stream.
@@ -452,10 +432,7 @@ async fn a_stream_goes_on_a_connection_that_waits() {
     })
     .await;
     let client = client();
-    assert_eq!(
-        body(client.send(server.request()).await.unwrap()).await,
-        "{}"
-    );
+    server.answers(&client).await;
     let mut stream = listen(&client, &server).await.unwrap().into_body();
     assert_eq!(
         stream.frame().await.unwrap().unwrap().into_data().unwrap(),
@@ -463,10 +440,7 @@ async fn a_stream_goes_on_a_connection_that_waits() {
     );
     assert_eq!((server.seen(), server.requests()), (1, 2));
     // It is the stream's from then on.
-    assert_eq!(
-        body(client.send(server.request()).await.unwrap()).await,
-        "{}"
-    );
+    server.answers(&client).await;
     assert_eq!((server.seen(), server.requests()), (2, 3));
     drop(stream);
     server.until_open(1).await;
@@ -474,21 +448,9 @@ async fn a_stream_goes_on_a_connection_that_waits() {
 
 #[tokio::test]
 async fn a_stream_is_asked_for_again_when_the_connection_that_waits_is_closed() {
-    let server = Server::start(|socket, nth| {
-        Box::pin(async move {
-            if nth == 2 {
-                None
-            } else {
-                say(socket, JSON).await
-            }
-        })
-    })
-    .await;
+    let server = Server::start(close_at_the_second).await;
     let client = client();
-    assert_eq!(
-        body(client.send(server.request()).await.unwrap()).await,
-        "{}"
-    );
+    server.answers(&client).await;
     let stream = listen(&client, &server).await.unwrap();
     assert_eq!(read(stream.into_body(), 10).await.unwrap(), "{}");
     assert_eq!((server.seen(), server.requests()), (2, 3));
